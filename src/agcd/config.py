@@ -1,0 +1,155 @@
+"""Settings: typed, frozen, with limits beside each; unknown keys are refused with a guess at what was meant.
+
+``protocol`` is the one dial most people need. It chooses the defaults of everything else:
+
+* ``quick``: short training from k-means prototypes on centred features; the practitioner's default.
+* ``paper``: the method as the paper describes it, under the decisions of docs/method.md.
+* ``official``: ``paper`` with the published code's schedule, fill rule and unpinned mapping.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agcd.errors import ConfigError, did_you_mean
+
+Protocol = Literal["quick", "paper", "official"]
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BackboneConfig(Settings):
+    """Where features come from; embeddings need none of it but ``dropout``."""
+
+    name: str = "efficientnet_lite0"
+    weights: Path | None = None
+    image_size: int = Field(224, ge=32, le=1024)
+    trainable_blocks: int = Field(1, ge=1, le=48)
+    views: int = Field(4, ge=1, le=256)
+    cache: Literal["store", "off"] = "store"
+    dropout: float = Field(0.2, ge=0.0, lt=1.0)
+    """Feature-space dropout: what makes two views of an embedding differ."""
+
+
+class TrainConfig(Settings):
+    """SimGCD base training and active rounds (docs/method.md has the formulas)."""
+
+    trainer: str = "simgcd"
+    base_epochs: int = Field(20, ge=0, le=2000)
+    round_epochs: int = Field(8, ge=1, le=2000)
+    batch_size: int = Field(128, ge=2, le=65536)
+    query_batch_size: int = Field(8, ge=1, le=4096)
+    lr: float = Field(0.1, gt=0)
+    lr_schedule: Literal["cosine", "official"] = "cosine"
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-5, ge=0)
+    sup_weight: float = Field(0.35, ge=0, le=1)
+    entropy_weight: float = Field(2.0, ge=0)
+    student_temp: float = Field(0.1, gt=0)
+    teacher_temp: float = Field(0.04, gt=0)
+    warmup_teacher_temp: float = Field(0.07, gt=0)
+    warmup_epochs: int = Field(30, ge=0)
+    contrast_temp: float = Field(1.0, gt=0)
+    supcon_temp: float = Field(0.07, gt=0)
+    ema_decay: float = Field(0.9, ge=0, lt=1)
+    projector_width: int = Field(512, ge=1)
+    projector_dim: int = Field(128, ge=1)
+    init: Literal["random", "kmeans"] = "kmeans"
+    center: bool = True
+    """Subtract the mean frozen feature before normalising, so that cosines use their whole range."""
+    keep_queried_unlabelled: bool = False
+    pin_old: bool = True
+    map_every: int = Field(0, ge=0)
+    """Refresh the mapping every so many steps of the queried phase; 0 = once per epoch."""
+
+
+class QueryConfig(Settings):
+    """What is asked, and how much of it."""
+
+    strategy: str = "adaptive_novel"
+    options: dict[str, Any] = Field(default_factory=dict)
+    budget: int | None = Field(None, ge=1)
+    """Questions per round; None = one per novel slot."""
+    rounds: int = Field(5, ge=1, le=1000)
+    switch_round: int | None = Field(None, ge=1)
+    """First informative round, by hand; None = when the mapping is stable."""
+    stable_threshold: float = Field(0.1, gt=0, le=1)
+
+
+class Config(Settings):
+    """Everything that decides a run, apart from the data."""
+
+    protocol: Protocol = "quick"
+    seed: int = Field(0, ge=0)
+    n_slots: int | None = Field(None, ge=1)
+    """Number of classes, old and novel; None = what the data set or the estimate says."""
+    backbone: BackboneConfig = BackboneConfig()
+    train: TrainConfig = TrainConfig()
+    query: QueryConfig = QueryConfig()
+
+    def snapshot(self) -> dict[str, Any]:
+        """The settings as plain JSON values, for the run folder and the run's key."""
+        values: dict[str, Any] = json.loads(self.model_dump_json())
+        return values
+
+
+_PAPER_TRAIN: dict[str, Any] = {
+    "base_epochs": 200,
+    "round_epochs": 15,
+    "projector_width": 2048,
+    "projector_dim": 256,
+    "init": "random",
+    "center": False,
+}
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "quick": {},
+    "paper": {"train": _PAPER_TRAIN},
+    "official": {
+        "train": _PAPER_TRAIN | {"lr_schedule": "official", "pin_old": False, "keep_queried_unlabelled": True},
+        "query": {"switch_round": 2, "options": {"fill": "official"}},
+    },
+}
+
+
+def make_config(values: dict[str, Any] | None = None) -> Config:
+    """Settings from plain values over the defaults of their protocol; every mistake is one sentence."""
+    values = dict(values or {})
+    protocol = values.get("protocol", "quick")
+    if protocol not in PRESETS:
+        raise ConfigError(f"Unknown protocol {protocol!r}.{did_you_mean(str(protocol), PRESETS)}")
+    for section, defaults in PRESETS[protocol].items():
+        given = values.get(section, {})
+        values[section] = {**defaults, **given} if isinstance(given, dict) else given
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_one_sentence(error)) from None
+
+
+def load_config(path: Path) -> Config:
+    """Settings from a TOML file."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"There is no settings file at {path}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
+    return make_config(values)
+
+
+def _one_sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        model: Any = Config
+        for part in first["loc"][:-1]:
+            model = model.model_fields[str(part)].annotation
+        return f"Unknown setting {where!r}.{did_you_mean(str(first['loc'][-1]), model.model_fields)}"
+    return f"Setting {where!r} is {first['input']!r}: {first['msg']}."

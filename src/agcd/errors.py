@@ -1,0 +1,34 @@
+"""Errors that a user can cause and mend: one sentence each, shown without a traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AgcdError(Exception):
+    """A user's mistake or a fault of the surroundings; the message is the whole story."""
+
+
+class DataError(AgcdError):
+    """Missing, empty or contradictory input data."""
+
+
+class ConfigError(AgcdError):
+    """A setting that does not exist or is out of its range."""
+
+
+class WeightsError(AgcdError):
+    """Weights that are missing, damaged or do not fit the model."""
+
+
+class StorageError(AgcdError):
+    """The disk is full or cannot be written."""
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """The tail of an error sentence: a guess at the word that was meant, and all that are allowed."""
+    options = sorted(allowed)
+    close = difflib.get_close_matches(word, options, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{guess} Allowed: {', '.join(options)}."

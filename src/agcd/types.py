@@ -1,0 +1,173 @@
+"""The nouns that every part shares: frozen dataclasses of arrays.
+
+A *row* is one item. A *class* is what a person calls it. A *slot* is one output of the classifier head.
+A suffix says which numbering a number lives in; −1 means unlabelled. Rows number the whole data set, train
+and test alike, so that no function ever speaks of a position inside a subset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.floating[Any]]
+BoolArray = NDArray[np.bool_]
+Phase = Literal["confident", "informative"]
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A file that was found but cannot be used, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a source found: items, the labels that are known, and which rows are for testing only.
+
+    Exactly one of ``paths`` (images) and ``x`` (embeddings, n × d) is given. ``keys`` identify the content of
+    each row, so that features are computed once per content whatever the file is called.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    y_class: IntArray
+    is_test: BoolArray
+    keys: tuple[str, ...]
+    paths: tuple[Path, ...] | None = None
+    x: FloatArray | None = None
+    quarantine: tuple[Quarantined, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.y_class)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which classes are old and which train rows carry a label at the start."""
+
+    old_classes: tuple[str, ...]
+    novel_classes: tuple[str, ...]
+    labelled_rows: IntArray
+    unused_rows: IntArray
+    """Train rows dropped by a long-tail profile."""
+    seed: int
+    label_ratio: float
+
+
+@dataclass(frozen=True)
+class LabelState:
+    """All that the person has said so far, folded into arrays over rows.
+
+    ``classes`` lists the old classes first (``n_old`` of them), then novel ones in the order they were named.
+    ``asked_round`` is −1 for rows never answered, 0 for labels known from the start, t for answers of round t.
+    ``held_out`` rows (test, junk, unreadable) are neither trained on nor asked about; ``passed`` rows (skipped,
+    unsure) stay unlabelled training data but are not asked again.
+    """
+
+    classes: tuple[str, ...]
+    n_old: int
+    y_class: IntArray
+    asked_round: IntArray
+    held_out: BoolArray
+    passed: BoolArray
+    last_event: int = 0
+
+    @property
+    def train_rows(self) -> IntArray:
+        return np.flatnonzero(~self.held_out)
+
+    @property
+    def labelled_rows(self) -> IntArray:
+        return np.flatnonzero((self.y_class >= 0) & ~self.held_out)
+
+    @property
+    def seed_rows(self) -> IntArray:
+        """Rows labelled before the first question."""
+        return np.flatnonzero((self.y_class >= 0) & (self.asked_round == 0) & ~self.held_out)
+
+    @property
+    def queried_rows(self) -> IntArray:
+        """Rows labelled by answers to questions."""
+        return np.flatnonzero((self.y_class >= 0) & (self.asked_round > 0) & ~self.held_out)
+
+    @property
+    def pool_rows(self) -> IntArray:
+        """Rows that may be asked about."""
+        return np.flatnonzero((self.y_class < 0) & ~self.held_out & ~self.passed)
+
+    def tell(self, rows: IntArray, names: Sequence[str], round_: int) -> LabelState:
+        """The state after answers; a name not heard before becomes a new class."""
+        classes = list(self.classes)
+        known = {name: i for i, name in enumerate(classes)}
+        y_class, asked_round = self.y_class.copy(), self.asked_round.copy()
+        for row, name in zip(rows.tolist(), names, strict=True):
+            if name not in known:
+                known[name] = len(classes)
+                classes.append(name)
+            y_class[row], asked_round[row] = known[name], round_
+        return replace(self, classes=tuple(classes), y_class=y_class, asked_round=asked_round)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A model's view of some rows: slot probabilities (n × K) and unit-length features (n × d)."""
+
+    rows: IntArray
+    probs: FloatArray
+    features: FloatArray
+    model_id: str
+
+    @property
+    def y_slot(self) -> IntArray:
+        return np.asarray(self.probs.argmax(1), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class LabelMapping:
+    """The slot of every known class. ``observed`` classes have labelled rows; the others keep their old slot."""
+
+    slot_of_class: IntArray
+    observed: BoolArray
+    agreement: float
+    """Share of labelled rows whose predicted slot is the slot of their class."""
+    model_id: str = ""
+
+
+@dataclass(frozen=True)
+class PoolView:
+    """All that a strategy may see. It holds no labels of the pool, so a strategy cannot cheat."""
+
+    rows: IntArray
+    probs: FloatArray
+    features: FloatArray
+    labelled_features: FloatArray
+    labelled_slots: IntArray
+    n_old: int
+    round: int = 1
+    phase: Phase = "informative"
+
+
+@dataclass(frozen=True)
+class Query:
+    """The rows to ask about, with the reason for each in words."""
+
+    rows: IntArray
+    scores: FloatArray
+    reasons: tuple[str, ...]
+    strategy: str
+    budget: int
+    seed: int
+    model_id: str
+    facts: dict[str, Any] = field(default_factory=dict)
