@@ -70,6 +70,10 @@ class TrainConfig(Settings):
     """Refresh the mapping every so many steps of the queried phase; 0 = once per epoch."""
 
 
+ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every"}
+"""Settings that base training does not read, so that runs differing only in them share their base."""
+
+
 class QueryConfig(Settings):
     """What is asked, and how much of it."""
 

@@ -10,11 +10,11 @@ class AgcdError(Exception):
     """A user's mistake or a fault of the surroundings; the message is the whole story."""
 
 
-class DataError(AgcdError):
+class DataError(AgcdError, ValueError):
     """Missing, empty or contradictory input data."""
 
 
-class ConfigError(AgcdError):
+class ConfigError(AgcdError, ValueError):
     """A setting that does not exist or is out of its range."""
 
 

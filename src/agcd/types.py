@@ -144,6 +144,19 @@ class LabelMapping:
     """Share of labelled rows whose predicted slot is the slot of their class."""
     model_id: str = ""
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "slot_of_class": self.slot_of_class.tolist(),
+            "observed": self.observed.tolist(),
+            "agreement": self.agreement,
+            "model_id": self.model_id,
+        }
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> LabelMapping:
+        slots, observed = np.asarray(value["slot_of_class"], np.int64), np.asarray(value["observed"], bool)
+        return LabelMapping(slots, observed, value["agreement"], value["model_id"])
+
 
 @dataclass(frozen=True)
 class PoolView:

@@ -1,0 +1,1 @@
+"""Data: where it comes from, how images are decoded, how a benchmark splits it."""

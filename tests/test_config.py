@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import agcd
+from agcd.config import PRESETS, Config, load_config, make_config
+from agcd.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"train": {"lrr": 1}}, "Unknown setting 'train.lrr'. Did you mean 'lr'?"),
+        ({"sed": 1}, "Unknown setting 'sed'. Did you mean 'seed'?"),
+        ({"protocol": "papr"}, "Unknown protocol 'papr'. Did you mean 'paper'?"),
+        ({"query": {"budget": 0}}, "Setting 'query.budget' is 0"),
+        ({"query": {"budget": -3}}, "Setting 'query.budget' is -3"),
+        ({"query": {"rounds": 0}}, "Setting 'query.rounds' is 0"),
+        ({"train": {"base_epochs": "many"}}, "Setting 'train.base_epochs' is 'many'"),
+        ({"train": 3}, "Setting 'train' is 3"),
+        ({"n_slots": 0}, "Setting 'n_slots' is 0"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_with_its_name(values: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)) as caught:
+        make_config(values)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("protocol", sorted(PRESETS))
+def test_every_protocol_is_valid_and_what_the_user_says_wins(protocol: str) -> None:
+    config = make_config({"protocol": protocol, "train": {"base_epochs": 7}})
+    assert config.protocol == protocol
+    assert config.train.base_epochs == 7
+
+
+def test_settings_survive_a_round_trip_through_their_snapshot() -> None:
+    config = make_config({"protocol": "official", "seed": 3})
+    assert Config.model_validate(config.snapshot()) == config
+
+
+def test_settings_are_read_from_toml(tmp_path: Path) -> None:
+    path = tmp_path / "agcd.toml"
+    path.write_text('protocol = "paper"\nseed = 4\n[train]\nlr = 0.2\n')
+    config = load_config(path)
+    assert (config.protocol, config.seed, config.train.lr, config.train.base_epochs) == ("paper", 4, 0.2, 200)
+
+
+@pytest.mark.parametrize("content", ["seed = ", "\xff"])
+def test_a_broken_settings_file_is_one_sentence(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "agcd.toml"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(ConfigError, match="is not valid TOML"):
+        load_config(path)
+    with pytest.raises(ConfigError, match="There is no settings file"):
+        load_config(tmp_path / "none.toml")
+
+
+def setting_names(model: type[BaseModel]) -> list[str]:
+    names = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        names += setting_names(inner) if isinstance(inner, type) and issubclass(inner, BaseModel) else [name]
+    return names
+
+
+@pytest.mark.parametrize("name", setting_names(Config))
+def test_every_setting_is_read_somewhere(name: str) -> None:
+    package = Path(agcd.__file__).parent
+    code = "\n".join(p.read_text(encoding="utf-8") for p in package.rglob("*.py") if p.name != "config.py")
+    in_config = (package / "config.py").read_text(encoding="utf-8")
+    assert re.search(rf"\.{name}\b", code) or name == "protocol" and '"protocol"' in in_config
