@@ -1,0 +1,188 @@
+"""Which slot stands for which class, and whether that is stable.
+
+A person names classes, a head numbers slots, and the Hungarian assignment on the labelled rows joins the two:
+``slot_of_class[c]`` is the slot of class c, and no two classes share one. All counting is in whole numbers, so ties
+are exact and are settled by rule (the previous mapping first), never by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from agcd.types import BoolArray, IntArray, LabelMapping, Phase
+
+
+def contingency(y_class: IntArray, y_slot: IntArray, n_classes: int, n_slots: int) -> IntArray:
+    """How many rows of each class were predicted as each slot: (n,), (n,) → (n_classes, n_slots)."""
+    _check_range("y_class", y_class, n_classes)
+    _check_range("y_slot", y_slot, n_slots)
+    if len(y_class) != len(y_slot):
+        raise ValueError(f"{len(y_class)} classes were given for {len(y_slot)} slots; each row has one of both.")
+    pairs = np.asarray(y_class, dtype=np.int64) * n_slots + np.asarray(y_slot, dtype=np.int64)
+    return np.bincount(pairs, minlength=n_classes * n_slots).reshape(n_classes, n_slots)
+
+
+def _check_range(name: str, values: IntArray, limit: int) -> None:
+    if len(values) and not 0 <= values.min() <= values.max() < limit:
+        raise ValueError(f"{name} runs from {values.min()} to {values.max()}; allowed is 0 to {limit - 1}.")
+
+
+def map_labels(
+    y_class: IntArray,
+    y_slot: IntArray,
+    n_classes: int,
+    n_slots: int,
+    *,
+    n_old: int,
+    pin_old: bool = True,
+    previous: LabelMapping | None = None,
+    model_id: str = "",
+) -> LabelMapping:
+    """The assignment of slots to classes under which most labelled rows are predicted as their class.
+
+    Parameters
+    ----------
+    y_class, y_slot : shape (n_labelled,)
+        What the person said and what the model predicts.
+    n_classes, n_slots : int
+        Classes known so far and outputs of the head; either may be larger. Classes for which no slot is left get
+        slots n_slots, n_slots + 1, …: the head must grow to ``slots_needed``.
+    n_old : int
+        The first ``n_old`` classes are old. With ``pin_old`` old class c has slot c, whatever is predicted.
+    previous : LabelMapping, optional
+        Settles ties. It may know fewer classes than there are now.
+
+    Notes
+    -----
+    A class without labelled rows keeps its previous slot if that is free, else gets the lowest free one, so that
+    the solver's whims cannot look like instability. ``agreement`` is 0 when there are no labelled rows.
+    """
+    counts = contingency(y_class, y_slot, n_classes, n_slots)
+    observed = counts.sum(axis=1) > 0
+    wish = _wishes(n_classes, n_slots, n_old, previous)
+    slot_of_class = np.full(n_classes, -1, dtype=np.int64)
+    if pin_old:
+        slot_of_class[:n_old] = np.arange(min(n_old, n_classes))
+    free_class = np.flatnonzero(observed & (slot_of_class < 0))
+    free_slot = np.setdiff1d(np.arange(n_slots), slot_of_class)
+    unseen_wish = wish[~observed & (slot_of_class < 0)]
+    picked, slot = linear_sum_assignment(
+        _weights(counts[np.ix_(free_class, free_slot)], wish[free_class], free_slot, unseen_wish), maximize=True
+    )
+    slot_of_class[free_class[picked]] = free_slot[slot]
+    _place_the_rest(slot_of_class, wish, observed)
+    hits = slot_of_class[y_class] == y_slot
+    return LabelMapping(slot_of_class, observed, float(hits.mean()) if len(hits) else 0.0, model_id)
+
+
+def _wishes(n_classes: int, n_slots: int, n_old: int, previous: LabelMapping | None) -> IntArray:
+    """The slot each class would keep: its previous one, else its own number if it is old, else none (−1)."""
+    wish = np.where(np.arange(n_classes) < n_old, np.arange(n_classes), -1)
+    if previous is not None:
+        n_before = min(n_classes, len(previous.slot_of_class))
+        wish[:n_before] = previous.slot_of_class[:n_before]
+    return np.where(wish < n_slots, wish, -1)
+
+
+def _weights(counts: IntArray, wish: IntArray, slots: IntArray, unseen_wish: IntArray) -> IntArray:
+    """Three wishes in the digits of one whole number: hits, then kept slots, then slots nobody else waits for.
+
+    A lower digit sums to less than one unit of the next, so it only ever settles ties. The solver computes in
+    float64, which is exact here: rows × (classes + 1)² stays below 2⁵³ for a million rows and 90,000 classes.
+    """
+    base = len(counts) + 1
+    kept = wish[:, None] == slots[None, :]
+    unclaimed = ~np.isin(slots, unseen_wish)
+    return np.asarray(counts * base**2 + kept * base + unclaimed, dtype=np.int64)
+
+
+def _place_the_rest(slot_of_class: IntArray, wish: IntArray, observed: BoolArray) -> None:
+    """Slots for the classes that the assignment left out, in place: wishes first, then the lowest free slot."""
+    taken = set(slot_of_class[slot_of_class >= 0].tolist())
+    left = [c for seen in (True, False) for c in np.flatnonzero((slot_of_class < 0) & (observed == seen)).tolist()]
+    for c in left:
+        if wish[c] >= 0 and int(wish[c]) not in taken:
+            slot_of_class[c] = wish[c]
+            taken.add(int(wish[c]))
+    lowest = 0
+    for c in left:
+        if slot_of_class[c] < 0:
+            while lowest in taken:
+                lowest += 1
+            slot_of_class[c] = lowest
+            taken.add(lowest)
+
+
+def slots_needed(mapping: LabelMapping) -> int:
+    """How many outputs the head must have for every class to have its slot."""
+    return int(mapping.slot_of_class.max(initial=-1)) + 1
+
+
+def mismatches(first: LabelMapping, last: LabelMapping) -> int:
+    """How many classes of ``last`` have another slot than in ``first``.
+
+    A class named in between had no slot before: it counts as moved if it has labelled rows, and not otherwise.
+    """
+    return int(_moved(first, last).sum())
+
+
+def _moved(first: LabelMapping, last: LabelMapping) -> BoolArray:
+    before = np.full(len(last.slot_of_class), -1, dtype=np.int64)
+    n_common = min(len(before), len(first.slot_of_class))
+    before[:n_common] = first.slot_of_class[:n_common]
+    return np.asarray((before != last.slot_of_class) & ((before >= 0) | last.observed))
+
+
+def diff(first: LabelMapping, last: LabelMapping, n_slots: int) -> float:
+    """The share of classes that moved, out of all there may be (the paper's diff: mismatches / K)."""
+    return mismatches(first, last) / max(n_slots, len(last.slot_of_class), 1)
+
+
+def diff_observed(first: LabelMapping, last: LabelMapping) -> float:
+    """The share of classes that moved, out of those with labelled rows; 0 when there are none."""
+    return float((_moved(first, last) & last.observed).sum() / max(1, last.observed.sum()))
+
+
+def is_stable(diff: float, threshold: float = 0.1) -> bool:
+    """Whether ``diff`` is strictly below ``threshold``; 1 − 0.9 = 0.09999999999999998 is not below 0.1."""
+    return diff < threshold - 1e-9
+
+
+def next_phase(
+    history: Sequence[tuple[LabelMapping, LabelMapping]],
+    n_slots: int,
+    *,
+    threshold: float = 0.1,
+    switch_round: int | None = None,
+    round: int,
+    n_rounds: int,
+) -> Phase:
+    """Whether to ask, in ``round`` (counted from 1), about what the model is sure of or about what it is not.
+
+    ``history`` holds the mapping at the start and at the end of each earlier round. Once a round ends with a stable
+    mapping, all later ones are informative. A single round is informative; ``switch_round`` overrules everything.
+    """
+    if switch_round is not None:
+        return "informative" if round >= switch_round else "confident"
+    stable = any(is_stable(diff(first, last, n_slots), threshold) for first, last in history[: round - 1])
+    return "informative" if stable or n_rounds == 1 else "confident"
+
+
+def consistency(a: LabelMapping, b: LabelMapping) -> float:
+    """The share of classes known to both that have the same slot in both; NaN when there are none."""
+    n = min(len(a.slot_of_class), len(b.slot_of_class))
+    return float((a.slot_of_class[:n] == b.slot_of_class[:n]).mean()) if n else float("nan")
+
+
+def describe_change(before: LabelMapping, after: LabelMapping, class_names: Sequence[str]) -> list[str]:
+    """What changed between two mappings, one sentence per class."""
+    sentences = []
+    for c, slot in enumerate(after.slot_of_class.tolist()):
+        if c >= len(before.slot_of_class):
+            sentences.append(f"class {class_names[c]!r} is new and has slot {slot}")
+        elif before.slot_of_class[c] != slot:
+            sentences.append(f"class {class_names[c]!r} moved from slot {before.slot_of_class[c]} to slot {slot}")
+    return sentences

@@ -1,0 +1,140 @@
+"""How good the answers and the questions are: accuracy on old and novel classes, novelty of a query, calibration.
+
+Here, and in ``bench``, the true classes of the pool may be read. Every metric is arrays → dict; a part without any
+samples is NaN, never an error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import entr
+
+from agcd.mapping import contingency
+from agcd.strategies.uncertainty import entropy_of, margin_of, msp_of
+from agcd.types import BoolArray, FloatArray, IntArray
+
+
+def accuracy(y_class: IntArray, y_slot: IntArray, n_old: int) -> dict[str, float]:
+    """Share of samples predicted as their class under the best assignment of slots to classes: All, Old, New.
+
+    One Hungarian assignment over all samples and classes ("v2"); Old and New are read off the same assignment.
+    Slots without a class are errors. Several assignments may be equally good overall: the one with most hits on
+    old classes is taken, so no tie flatters New and the numbers do not depend on how slots are numbered.
+
+    Parameters
+    ----------
+    y_class, y_slot : shape (n,)
+        True classes (none may be −1) and predicted slots; neither needs all of its numbers to occur.
+    n_old : int
+        Classes below it are old.
+    """
+    hit = _hits(y_class, y_slot, n_old)
+    return _by_part("acc", hit, np.asarray(y_class) < n_old)
+
+
+def balanced_accuracy(y_class: IntArray, y_slot: IntArray, n_old: int) -> dict[str, float]:
+    """As ``accuracy`` and by the same assignment, but every class that occurs counts the same: bal_all/old/new."""
+    hit = _hits(y_class, y_slot, n_old)
+    size = np.bincount(y_class)
+    present = np.flatnonzero(size)
+    per_class = np.bincount(y_class, weights=hit)[present] / size[present]
+    return _by_part("bal", per_class, present < n_old)
+
+
+def mapped_accuracy(y_class: IntArray, y_slot: IntArray, slot_of_class: IntArray, n_old: int) -> dict[str, float]:
+    """Accuracy under a given mapping, which is what its user gets: mapped_all, mapped_old, mapped_new.
+
+    Samples of classes that the mapping does not know yet are errors.
+    """
+    contingency(y_class, y_slot, _size(y_class), _size(y_slot))  # refuses −1 and unequal lengths
+    slots = np.full(max(_size(y_class), len(slot_of_class)), -1, dtype=np.int64)
+    slots[: len(slot_of_class)] = slot_of_class
+    return _by_part("mapped", slots[y_class] == y_slot, np.asarray(y_class) < n_old)
+
+
+def _hits(y_class: IntArray, y_slot: IntArray, n_old: int) -> BoolArray:
+    """Whether each sample is predicted as its class under the best assignment, (n,)."""
+    if not len(y_class):
+        return np.empty(0, dtype=bool)
+    counts = contingency(y_class, y_slot, _size(y_class), _size(y_slot))
+    # used slots, sorted by what is in them: how the solver settles ties is then blind to the numbers of slots
+    order = np.lexsort(counts)
+    order = order[counts.sum(axis=0)[order] > 0]
+    is_old = np.arange(len(counts))[:, None] < n_old
+    # old hits are a lower digit of the same whole number; exact in float64 up to 9e7 samples
+    weights = (counts * (len(y_class) + 1) + counts * is_old)[:, order]
+    classes, columns = linear_sum_assignment(weights, maximize=True)
+    slot_of_class = np.full(len(counts), -1, dtype=np.int64)
+    slot_of_class[classes] = order[columns]
+    return np.asarray(slot_of_class[y_class] == y_slot)
+
+
+def _size(values: IntArray) -> int:
+    return int(values.max(initial=-1)) + 1
+
+
+def _by_part(name: str, values: BoolArray | FloatArray, is_old: BoolArray) -> dict[str, float]:
+    everything = np.ones(len(values), dtype=bool)
+    parts = {"all": everything, "old": is_old, "new": ~is_old}
+    return {f"{name}_{part}": _mean(values[where]) for part, where in parts.items()}
+
+
+def _mean(values: BoolArray | FloatArray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def novelty(y_class_of_queried: IntArray, n_old: int, n_novel: int) -> dict[str, float]:
+    """How novel a query was: coverage, ratio, uniformity, and information = ratio × uniformity, each from 0 to 1.
+
+    Uniformity is the entropy of the novel counts over the number of *novel* samples, divided by log n_novel. The
+    paper prints the number of all samples there, under which its own tables are impossible. With a single novel
+    class it is 1 as soon as one is found. Should more classes turn up than ``n_novel``, their number replaces it.
+    """
+    y_class = np.asarray(y_class_of_queried, dtype=np.int64)
+    if len(y_class) and y_class.min() < 0:
+        raise ValueError("y_class_of_queried holds −1; only answered rows can be counted.")
+    counts = np.unique(y_class[y_class >= n_old], return_counts=True)[1]
+    n_found, n_new = len(counts), int(counts.sum())
+    n_novel = max(n_novel, n_found)
+    ratio = n_new / max(1, len(y_class))
+    uniformity = float(n_new > 0)
+    if n_new and n_novel > 1:
+        uniformity = float(entr(counts / n_new).sum() / np.log(n_novel))
+    return {
+        "nov_coverage": n_found / max(1, n_novel),
+        "nov_ratio": ratio,
+        "nov_uniformity": uniformity,
+        "nov_information": ratio * uniformity,
+    }
+
+
+def confidence(probs: FloatArray, is_new: BoolArray) -> dict[str, float]:
+    """Mean top probability, margin and entropy, of old and of novel samples: msp_old, msp_new, margin_old, …
+
+    Parameters
+    ----------
+    probs : shape (n, n_slots)
+    is_new : shape (n,)
+    """
+    scores = {"msp": msp_of(probs), "margin": margin_of(probs), "entropy": entropy_of(probs)}
+    parts = {"old": ~np.asarray(is_new), "new": np.asarray(is_new)}
+    return {f"{n}_{part}": _mean(score[where]) for n, score in scores.items() for part, where in parts.items()}
+
+
+def calibration_error(probs: FloatArray, correct: BoolArray, n_bins: int = 15) -> float:
+    """Expected calibration error: the gap between confidence and accuracy, averaged over equal-width bins.
+
+    Parameters
+    ----------
+    probs : shape (n, n_slots)
+    correct : shape (n,)
+        Whether the most probable slot is right. NaN when n = 0.
+    """
+    if not len(probs):
+        return float("nan")
+    top = msp_of(probs)
+    # bins are open below and closed above: a probability of exactly 1 is in the last one
+    bin_of = np.clip(np.ceil(top * n_bins).astype(np.int64) - 1, 0, n_bins - 1)
+    gap = np.bincount(bin_of, weights=top - np.asarray(correct), minlength=n_bins)
+    return float(np.abs(gap).sum() / len(top))

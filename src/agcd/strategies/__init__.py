@@ -1,0 +1,174 @@
+"""Query strategies: which rows to ask about. The registry, and the one checked door through which they are called.
+
+A strategy is a function ``(view, budget, rng, **options) -> rows``: rows of the view, most wanted first, exactly
+``min(budget, len(pool))`` of them. It is found by name here, by the entry point group ``agcd.strategies``, or by
+``package.module:function``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
+from agcd.strategies import diversity, novelty, uncertainty
+from agcd.strategies._arrays import blocks
+from agcd.types import FloatArray, IntArray, PoolView
+
+Strategy = Callable[..., IntArray]
+
+_BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "random": uncertainty.random,
+        "entropy": uncertainty.entropy,
+        "least_confidence": uncertainty.least_confidence,
+        "margin": uncertainty.margin,
+        "kmeans": diversity.kmeans,
+        "coreset": diversity.coreset,
+        "badge": diversity.badge,
+        "novel_random": novelty.novel_random,
+        "novel_margin": novelty.novel_margin,
+        "novel_entropy": novelty.novel_entropy,
+        "novel_msp": novelty.novel_msp,
+        "novel_informative": novelty.novel_informative,
+        "confident_novel": novelty.confident_novel,
+        "informative_novel": novelty.informative_novel,
+        "adaptive_novel": novelty.adaptive_novel,
+    }
+)
+
+
+def get_strategy(name: str) -> Strategy:
+    """The strategy of this name: built in, from an installed package, or ``package.module:function``."""
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    if ":" in name:
+        return _load(EntryPoint(name=name, value=name, group="agcd.strategies"))
+    installed = _installed()
+    if name in installed:
+        return _load(installed[name])
+    raise ConfigError(f"Unknown strategy {name!r}.{did_you_mean(name, [*_BUILT_IN, *installed])}")
+
+
+def list_strategies() -> dict[str, str]:
+    """Name → what it picks, in one line; the built-in ones first."""
+    lines = {name: _first_line(strategy) for name, strategy in _BUILT_IN.items()}
+    for name, point in sorted(_installed().items()):
+        try:
+            lines.setdefault(name, _first_line(_load(point)))
+        except ConfigError as error:  # one broken package must not hide the others
+            lines.setdefault(name, str(error))
+    return lines
+
+
+def strategy_options(strategy: Strategy) -> dict[str, Any]:
+    """The options a strategy takes and their defaults."""
+    parameters = list(inspect.signature(strategy).parameters.values())[3:]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {p.name: p.default for p in parameters if p.kind in named}
+
+
+def select(
+    view: PoolView,
+    strategy_name: str,
+    budget: int,
+    rng: np.random.Generator,
+    options: Mapping[str, Any] | None = None,
+) -> IntArray:
+    """The rows to ask about, most wanted first: ``min(budget, len(pool))`` of the view's rows, without repeats.
+
+    The view is sorted by row first, so that neither ties nor random draws depend on the order it came in.
+    """
+    strategy, options = get_strategy(strategy_name), dict(options or {})
+    _check_options(strategy_name, strategy, options)
+    if budget <= 0:
+        raise ConfigError(f"The budget is {budget}; it must be at least 1.")
+    _check_view(view)
+    count = min(budget, len(view.rows))
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    rows = np.asarray(strategy(_sorted_by_row(view), count, rng, **options))
+    _check_rows(strategy_name, rows, view, count)
+    return rows.astype(np.int64)
+
+
+def _installed() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="agcd.strategies")}
+
+
+def _load(point: EntryPoint) -> Strategy:
+    module, _, attribute = point.value.partition(":")
+    try:
+        strategy: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            strategy = getattr(strategy, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"Strategy {point.value!r} could not be loaded: {error}.") from error
+    if not callable(strategy):
+        raise ConfigError(f"Strategy {point.value!r} is a {type(strategy).__name__}, not a function.")
+    found: Strategy = strategy
+    return found
+
+
+def _first_line(strategy: Strategy) -> str:
+    return (inspect.getdoc(strategy) or "No description.").splitlines()[0]
+
+
+def _check_options(name: str, strategy: Strategy, options: Mapping[str, Any]) -> None:
+    kinds = [p.kind for p in inspect.signature(strategy).parameters.values()]
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        return
+    allowed = strategy_options(strategy)
+    for option in options:
+        if option not in allowed:
+            tail = did_you_mean(option, allowed) if allowed else " It takes none."
+            raise ConfigError(f"Strategy {name!r} has no option {option!r}.{tail}")
+
+
+def _check_view(view: PoolView) -> None:
+    n, known = len(view.rows), view.labelled_features
+    if view.probs.ndim != 2 or view.features.ndim != 2 or not n == len(view.probs) == len(view.features):
+        raise DataError(
+            f"A pool of {n} rows needs one line of probabilities and of features each, "
+            f"got {view.probs.shape} and {view.features.shape}."
+        )
+    if len(np.unique(view.rows)) != n:
+        raise DataError("The pool holds the same row more than once.")
+    if len(known) != len(view.labelled_slots) or (len(known) and known.shape[1:] != view.features.shape[1:]):
+        raise DataError(
+            f"Labelled features {known.shape} and slots {view.labelled_slots.shape} do not fit "
+            f"each other or the pool's features {view.features.shape}."
+        )
+    if view.probs.shape[1] < 1 or not 0 <= view.n_old <= view.probs.shape[1]:
+        raise DataError(f"n_old is {view.n_old}; it must lie between 0 and the {view.probs.shape[1]} slots.")
+    if not _all(view.probs, lambda p: bool(np.isfinite(p).all() and (p >= 0).all())):
+        raise DataError("The probabilities hold a negative number, a NaN or an infinity; train again.")
+    if not all(_all(x, lambda x: bool(np.isfinite(x).all())) for x in (view.features, known) if len(x)):
+        raise DataError("The features hold a NaN or an infinity; compute them again.")
+
+
+def _all(array: FloatArray, holds: Callable[[FloatArray], bool]) -> bool:
+    return all(holds(array[part]) for part in blocks(len(array), array.shape[1]))
+
+
+def _sorted_by_row(view: PoolView) -> PoolView:
+    order = np.argsort(view.rows, kind="stable")
+    if (np.diff(order) == 1).all():  # already sorted: a large memory-mapped pool is not copied
+        return view
+    return replace(view, rows=view.rows[order], probs=view.probs[order], features=view.features[order])
+
+
+def _check_rows(name: str, rows: IntArray, view: PoolView, count: int) -> None:
+    if rows.shape != (count,) or not np.issubdtype(rows.dtype, np.integer):
+        raise AgcdError(f"Strategy {name!r} returned {rows.dtype} of shape {rows.shape}; {count} rows were due.")
+    if len(np.unique(rows)) != count:
+        raise AgcdError(f"Strategy {name!r} returned the same row more than once.")
+    if not np.isin(rows, view.rows).all():
+        raise AgcdError(f"Strategy {name!r} returned rows that are not in the pool; did it return positions?")
