@@ -1,0 +1,6 @@
+"""A self-contained ``report.html`` about a finished discovery, and the same figures as PNG files."""
+
+from agcd.report.page import write_report
+from agcd.report.story import ClassStrip, Confidence, FeatureMap, RoundFacts, Story
+
+__all__ = ["ClassStrip", "Confidence", "FeatureMap", "RoundFacts", "Story", "write_report"]

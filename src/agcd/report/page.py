@@ -1,0 +1,176 @@
+"""Writes the report: one HTML file that needs nothing else, and its figures as PNG files beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from agcd.files import written_aside
+from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure
+from agcd.report.maps import MAX_CLASSES, map_figure
+from agcd.report.numbers import cards, round_table, summary
+from agcd.report.story import ClassStrip, Story
+from agcd.report.strips import Thumbnails, contact_sheets, data_uri, first_rows
+from agcd.report.style import png_bytes
+from agcd.report.words import clean, count, is_known, percent, shown
+
+MAX_STRIPS = 200
+"""Classes shown with pictures; the rest are listed by name."""
+_CAPTIONS = {
+    "accuracy": "How often the model is right after each round, on all classes and on the novel ones alone.",
+    "balance": "Each step is one round: a good run climbs toward the dotted line, where novel classes are "
+    "recognised as well as old ones.",
+    "agreement": "How often the model gives a labelled sample the same class as the person did.",
+    "confidence": "How sure the model is of its answers: the closer the two colours lie, the less it treats novel "
+    "classes as strangers.",
+    "map": "Samples that the model finds alike lie close together; each class has a colour and a number, and black "
+    "outlines mark the samples asked about.",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished figure, for the folder and for the page."""
+
+    name: str
+    png: bytes
+    caption: str
+    wide: bool
+
+    @property
+    def uri(self) -> str:
+        return data_uri(self.png, "image/png")
+
+
+@dataclass(frozen=True)
+class Image:
+    """One thumbnail on the page."""
+
+    uri: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ClassCard:
+    """One class on the page; ``typical`` and ``queried`` are pictures, ``rows`` stands in where there are none."""
+
+    name: str
+    full_name: str
+    is_new: bool
+    facts: tuple[str, ...]
+    typical: tuple[Image, ...] = ()
+    queried: tuple[Image, ...] = ()
+    rows: str = ""
+
+
+def write_report(story: Story, folder: Path) -> Path:
+    """Write ``folder/figures/*.png``, then ``folder/report.html``, each whole or absent; returns the page's path.
+
+    Figures that an earlier report left and this one does not have are removed.
+    """
+    thumbnails = Thumbnails(story.thumbnail) if story.thumbnail else None
+    pictures = _pictures(story)
+    sheets = _sheet_pngs(story, thumbnails)
+    files = {f"{picture.name}.png": picture.png for picture in pictures} | sheets
+    for name, png in files.items():
+        _write(folder / "figures" / name, png)
+    _remove_stale(folder / "figures", set(files))
+    path = folder / "report.html"
+    _write(path, _render(story, pictures, thumbnails).encode("utf-8"))
+    return path
+
+
+def _write(path: Path, data: bytes) -> None:
+    with written_aside(path) as aside:
+        aside.write_bytes(data)
+
+
+def _remove_stale(folder: Path, kept: set[str]) -> None:
+    """Only files that a report can have made: a person's own pictures in the folder stay."""
+    ours = {f"{name}.png" for name in _CAPTIONS} | {path.name for path in folder.glob("classes-[0-9][0-9].png")}
+    for name in ours - kept:
+        (folder / name).unlink(missing_ok=True)
+
+
+def _pictures(story: Story) -> list[Picture]:
+    accuracy = accuracy_figure(story.rounds, story.rivals, story.name)
+    figures: dict[str, Figure | None] = {
+        "accuracy": accuracy,
+        "balance": balance_figure(story.rounds, story.rivals, story.name),
+        "agreement": None if accuracy else agreement_figure(story.rounds),
+        "confidence": confidence_figure(story.confidence),
+        "map": map_figure(story.maps),
+    }
+    return [
+        Picture(name, png_bytes(figure), _CAPTIONS[name], name in ("confidence", "map"))
+        for name, figure in figures.items()
+        if figure
+    ]
+
+
+def _sheet_pngs(story: Story, thumbnails: Thumbnails | None) -> dict[str, bytes]:
+    if thumbnails is None:
+        return {}
+    sheets = contact_sheets(story.in_order()[:MAX_STRIPS], thumbnails)
+    return {f"classes-{i:02d}.png": png_bytes(sheet) for i, sheet in enumerate(sheets, start=1)}
+
+
+def _render(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(_view(story, pictures, thumbnails))
+
+
+def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) -> dict[str, Any]:
+    """All that the template shows, as text that is already short enough; escaping is the template's work."""
+    strips = story.in_order()
+    table = round_table(story.name, story.rounds)
+    return {
+        "title": shown(story.title, 120),
+        "subtitle": shown(story.subtitle, 300) if story.subtitle else "",
+        "facts": [(shown(key, 60), shown(value, 300)) for key, value in story.facts],
+        "cards": cards(story),
+        "summary": summary(story),
+        "table": table,
+        "rivals": [round_table(name, rounds) for name, rounds in story.rivals.items() if rounds],
+        "pictures": pictures,
+        "classes": [_class_card(strip, thumbnails, len(strips)) for strip in strips[:MAX_STRIPS]],
+        "unpictured": [_class_card(strip, None, len(strips)) for strip in strips[MAX_STRIPS:]],
+        "commands": [clean(command) for command in story.commands],
+        "has_truth": any(column.field == "acc_all" for column in table.columns),
+        "has_best": any(column.field == "best_on_test" for column in table.columns),
+        "has_map": any(picture.name == "map" for picture in pictures),
+        "max_map_classes": MAX_CLASSES,
+        "measured_on": shown(story.measured_on, 120),
+    }
+
+
+def _class_card(strip: ClassStrip, thumbnails: Thumbnails | None, n_classes: int) -> ClassCard:
+    facts = [count(strip.size, "member")]
+    if len(strip.queried_rows):
+        facts.append(f"{len(strip.queried_rows):,} asked about")
+    measured = (("accuracy", strip.accuracy), ("purity", strip.purity))
+    facts += [f"{word} {percent(value)}" for word, value in measured if is_known(value)]
+    card = ClassCard(shown(strip.name), shown(strip.name, 400), strip.is_new, tuple(facts))
+    typical, queried = first_rows(strip, n_classes)
+    if thumbnails is None:
+        return replace(card, rows=", ".join(str(row) for row in typical.tolist()))
+    return replace(
+        card,
+        typical=tuple(_image(row, thumbnails, "typical") for row in typical.tolist()),
+        queried=tuple(_image(row, thumbnails, "asked about") for row in queried.tolist()),
+    )
+
+
+def _image(row: int, thumbnails: Thumbnails, role: str) -> Image:
+    state = ", image not readable" if thumbnails.is_missing(row) else ""
+    return Image(thumbnails.uri(row), f"row {row} ({role}{state})")

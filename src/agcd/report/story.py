@@ -1,0 +1,104 @@
+"""What a report tells, as frozen dataclasses. Everything that needs the truth may be None or empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from PIL.Image import Image
+
+from agcd.types import BoolArray, FloatArray, IntArray
+
+Thumbnail = Callable[[int], Image]
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """The state after one round; shares run from 0 to 1 and ``n_labels`` counts the answers so far."""
+
+    number: int
+    n_labels: int
+    acc_all: float | None = None
+    acc_old: float | None = None
+    acc_new: float | None = None
+    nov_coverage: float | None = None
+    nov_ratio: float | None = None
+    nov_uniformity: float | None = None
+    nov_information: float | None = None
+    phase: str | None = None
+    mapping_diff: float | None = None
+    """Share of the classes whose slot moved in this round."""
+    mapping_changes: tuple[str, ...] = ()
+    best_on_test: float | None = None
+    """Highest test accuracy over the epochs: chosen with the truth, so never the headline."""
+    agreement: float | None = None
+    """Share of the labelled rows that the model predicts as the person did; needs no ground truth."""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The highest probability of each measured sample, (n_old,) and (n_new,), at one moment."""
+
+    title: str
+    old: FloatArray
+    new: FloatArray
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Features laid out on a plane at one moment: ``xy`` is (n, 2), all else (n,); ``names`` by class number.
+
+    Maps of one story share their class numbers; −1 means that the class is not known.
+    """
+
+    title: str
+    xy: FloatArray
+    y_class: IntArray
+    is_new: BoolArray
+    queried: BoolArray
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        n = len(self.y_class)
+        if self.xy.shape != (n, 2) or len(self.is_new) != n or len(self.queried) != n:
+            found = f"xy {self.xy.shape}, is_new {self.is_new.shape}, queried {self.queried.shape}"
+            raise ValueError(f"a feature map of {n} classes needs xy ({n}, 2) and masks ({n},), but has {found}")
+
+
+@dataclass(frozen=True)
+class ClassStrip:
+    """One class as the model sees it: how large it is, its most typical rows, and those asked about."""
+
+    name: str
+    is_new: bool
+    size: int
+    typical_rows: IntArray
+    queried_rows: IntArray
+    accuracy: float | None = None
+    purity: float | None = None
+
+
+@dataclass(frozen=True)
+class Story:
+    """All that a report tells. ``rounds[0]`` is "before" and ``rounds[-1]`` is "after"."""
+
+    title: str
+    subtitle: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    rounds: tuple[RoundFacts, ...] = ()
+    rivals: Mapping[str, tuple[RoundFacts, ...]] = field(default_factory=dict)
+    """Other ways of asking on the same data, by name."""
+    confidence: tuple[Confidence, ...] = ()
+    maps: tuple[FeatureMap, ...] = ()
+    classes: tuple[ClassStrip, ...] = ()
+    thumbnail: Thumbnail | None = None
+    """Row → image; None where rows are not images."""
+    commands: tuple[str, ...] = ()
+    name: str = "This run"
+    """What the legend calls our own rounds."""
+    measured_on: str = "the test split"
+    """Which rows the accuracies were measured on, to be read after "on"."""
+
+    def in_order(self) -> tuple[ClassStrip, ...]:
+        """The classes as they are shown: novel first, then by size."""
+        return tuple(sorted(self.classes, key=lambda strip: (not strip.is_new, -strip.size, strip.name)))

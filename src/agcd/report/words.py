@@ -1,0 +1,58 @@
+"""Strings made safe to show, and numbers as a person reads them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from typing import TypeGuard
+
+MISSING = "–"
+_JOINERS = "\u200c\u200d"
+"""Invisible, but Persian words and many emoji need them; other format characters could reorder the page."""
+
+
+def clean(text: str) -> str:
+    """``text`` without control characters, direction overrides and broken surrogates; spaces are kept."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(" " if _is_hidden(char) else char for char in whole)
+
+
+def _is_hidden(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char not in _JOINERS
+
+
+def shown(text: str, width: int = 60) -> str:
+    """``text`` on one line of at most ``width`` columns (East Asian letters take two), or "(no name)"."""
+    line = " ".join(clean(text).split())
+    taken = 0
+    for i, char in enumerate(line):
+        taken += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if taken > width - (i < len(line) - 1):
+            return line[:i].rstrip() + "…"
+    return line or "(no name)"
+
+
+def is_known(value: float | None) -> TypeGuard[float]:
+    """Whether there is a figure at all: neither None nor NaN."""
+    return value is not None and math.isfinite(value)
+
+
+def percent(value: float | None) -> str:
+    """0.8123 → "81.2 %"."""
+    return f"{100 * value:.1f}\u00a0%" if is_known(value) else MISSING
+
+
+def points(before: float, after: float) -> str:
+    """The change of a share in percentage points, with its sign."""
+    change = round(100 * (after - before), 1)
+    return "no change" if change == 0 else f"{change:+.1f} points".replace("-", "−")
+
+
+def decimal(value: float | None) -> str:
+    return f"{value:.2f}" if is_known(value) else MISSING
+
+
+def count(n: int, noun: str) -> str:
+    """1 → "1 class", 1200 → "1,200 classes"."""
+    ending = "" if n == 1 else "es" if noun.endswith("s") else "s"
+    return f"{n:,} {noun}{ending}"
