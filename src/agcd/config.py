@@ -79,6 +79,8 @@ class QueryConfig(Settings):
 
     strategy: str = "adaptive_novel"
     options: dict[str, Any] = Field(default_factory=dict)
+    fill: Literal["slots", "official"] = "slots"
+    """How strategies with a share per novel slot spend what is left over: slot by slot, or class-blind."""
     budget: int | None = Field(None, ge=1)
     """Questions per round; None = one per novel slot."""
     rounds: int = Field(5, ge=1, le=1000)
@@ -117,7 +119,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {"train": _PAPER_TRAIN},
     "official": {
         "train": _PAPER_TRAIN | {"lr_schedule": "official", "pin_old": False, "keep_queried_unlabelled": True},
-        "query": {"switch_round": 2, "options": {"fill": "official"}},
+        "query": {"switch_round": 2, "fill": "official"},
     },
 }
 

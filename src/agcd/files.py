@@ -8,7 +8,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ def written_aside(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise storage_error(path, error) from error
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):  # gone already, or its folder never was one; the error worth telling is another
+            aside.unlink()
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:

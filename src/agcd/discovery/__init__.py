@@ -1,0 +1,31 @@
+"""Training: from features and a few labels to a model of old and novel classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from agcd.config import TrainConfig
+from agcd.discovery.simgcd import Job, Outcome, SimGCD
+from agcd.errors import ConfigError, did_you_mean
+
+
+class Trainer(Protocol):
+    """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable."""
+
+    def fit(self, job: Job) -> Outcome: ...
+
+
+TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {"simgcd": SimGCD}
+
+
+def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
+    """The trainer of that name: built in, or from the entry point group ``agcd.trainers``."""
+    if name in TRAINERS:
+        return TRAINERS[name]
+    plugins = {point.name: point for point in entry_points(group="agcd.trainers")}
+    if name in plugins:
+        loaded: Callable[[TrainConfig], Trainer] = plugins[name].load()
+        return loaded
+    raise ConfigError(f"Unknown trainer {name!r}.{did_you_mean(name, [*TRAINERS, *plugins])}")

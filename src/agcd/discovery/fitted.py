@@ -1,0 +1,130 @@
+"""A trained model on disk and in memory: student, EMA copy and the facts they need to be used again."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agcd.discovery.heads import DiscoveryModel
+from agcd.discovery.loop import load_tensors, save_tensors
+from agcd.errors import WeightsError
+from agcd.features.rows import RowFeatures
+from agcd.files import digest_bytes
+from agcd.types import IntArray, Prediction
+
+Which = Literal["student", "ema"]
+_BLOCK_NUMBERS = 32_000_000
+"""Numbers per block of inference: bounds memory whatever the backbone."""
+
+
+@dataclass
+class Fitted:
+    """What a training run leaves behind."""
+
+    student: DiscoveryModel
+    ema: DiscoveryModel
+    n_old: int
+    student_temp: float
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_slots(self) -> int:
+        return self.ema.n_slots
+
+    @property
+    def model_id(self) -> str:
+        return str(self.facts.get("model_id", ""))
+
+    def predict(self, features: RowFeatures, rows: IntArray, which: Which = "ema") -> Prediction:
+        """Slot probabilities (n, K) and unit-length features (n, d) of ``rows``, from the test view."""
+        model = self.ema if which == "ema" else self.student
+        model.eval()
+        probs = np.empty((len(rows), model.n_slots), np.float32)
+        vectors = np.empty((len(rows), features.dim), np.float32)
+        for block in inference_blocks(features, rows):
+            with torch.inference_mode():
+                hidden = nn.functional.normalize(model.embed(read_test_view(features, rows[block])), dim=1)
+                probs[block] = (model.classify(hidden) / self.student_temp).softmax(1).numpy()
+                vectors[block] = hidden.numpy()
+        return Prediction(rows, probs, vectors, self.model_id)
+
+    def embed(self, features: RowFeatures, rows: IntArray) -> Tensor:
+        """The student's standardised features (n, d) of ``rows``, not normalised, from the test view."""
+        self.student.eval()
+        with torch.inference_mode():
+            blocks = inference_blocks(features, rows)
+            parts = [self.student.embed(read_test_view(features, rows[block])) for block in blocks]
+        return torch.cat(parts).clone()
+
+    def copy(self) -> Fitted:
+        """A copy whose training leaves this one alone."""
+        return Fitted(
+            copy.deepcopy(self.student), copy.deepcopy(self.ema), self.n_old, self.student_temp, dict(self.facts)
+        )
+
+    def save(self, path: Path) -> None:
+        """Store both models and their facts; the id is the digest of the weights."""
+        tensors = model_tensors(self.student, self.ema)
+        content = b"".join(tensors[name].detach().numpy().tobytes() for name in sorted(tensors))
+        self.facts["model_id"] = digest_bytes(content)
+        head = self.student.projector
+        facts = self.facts | {
+            "n_old": self.n_old,
+            "n_slots": self.n_slots,
+            "student_temp": self.student_temp,
+            "projector": [head[0].out_features, head[-1].out_features],
+        }
+        save_tensors(path, tensors, facts)
+
+    @staticmethod
+    def load(path: Path, features: RowFeatures) -> Fitted:
+        """What ``save`` stored, on features of the same backbone."""
+        tensors, facts = load_tensors(path)
+        width, out = facts["projector"]
+        models = [
+            DiscoveryModel(features.new_tail(), features.dim, facts["n_slots"], (width, out), seed=0) for _ in range(2)
+        ]
+        restore_models(models[0], models[1], tensors)
+        return Fitted(models[0], models[1], facts["n_old"], facts["student_temp"], facts)
+
+
+def model_tensors(student: nn.Module, ema: nn.Module) -> dict[str, Tensor]:
+    """Both models' states under one set of names."""
+    return {
+        f"{prefix}.{name}": tensor
+        for prefix, model in (("student", student), ("ema", ema))
+        for name, tensor in model.state_dict().items()
+    }
+
+
+def restore_models(student: nn.Module, ema: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Load what ``model_tensors`` listed; weights that do not fit are one sentence."""
+    for prefix, model in (("student", student), ("ema", ema)):
+        start = f"{prefix}."
+        own = {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
+        try:
+            model.load_state_dict(own)
+        except RuntimeError as error:
+            first = str(error).splitlines()[-1].strip()
+            raise WeightsError(f"The stored model does not fit the backbone: {first}") from None
+
+
+def inference_blocks(features: RowFeatures, rows: IntArray) -> list[slice]:
+    """Slices of ``rows`` whose inputs and activations stay within the memory bound."""
+    if len(rows) == 0:
+        return []
+    one = read_test_view(features, rows[:1])
+    n_tokens = one.shape[1] if one.dim() > 2 else 1
+    per_row = max(one.numel(), n_tokens * features.dim)
+    step = max(1, _BLOCK_NUMBERS // per_row)
+    return [slice(i, i + step) for i in range(0, len(rows), step)]
+
+
+def read_test_view(features: RowFeatures, rows: IntArray) -> Tensor:
+    return features.read(rows, np.zeros(len(rows), np.int64))

@@ -1,0 +1,95 @@
+"""The trained part of the network: a tail, a classifier of cosines and a projector for the contrastive losses."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Output(NamedTuple):
+    features: Tensor
+    """(n, d), unit length."""
+    logits: Tensor
+    """(n, K), cosines to the prototypes."""
+    projections: Tensor
+    """(n, p), not normalised."""
+
+
+# Shorter vectors are not brought to unit length: the gradient of normalising grows as one over the length.
+SHORTEST = 1e-3
+
+# Length of a direction drawn by torch's default linear init: the shorter a prototype, the faster it turns, so
+# prototypes that are placed get the length of those that are drawn.
+PROTOTYPE_LENGTH = math.sqrt(1 / 3)
+
+
+class DiscoveryModel(nn.Module):
+    """Tail → features → cosine classifier with one prototype per slot, and a projector beside it.
+
+    ``center`` and ``scale`` standardise the tail's output: zero and one reproduce the paper; the mean and spread
+    of the frozen features let cosines use their whole range whatever the backbone.
+    """
+
+    center: Tensor
+    scale: Tensor
+
+    def __init__(self, tail: nn.Module, dim: int, n_slots: int, projector: tuple[int, int], seed: int):
+        super().__init__()
+        width, out = projector
+        self.tail = tail
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.prototypes = nn.Parameter(torch.empty(n_slots, dim).uniform_(-1, 1) / math.sqrt(dim))
+            self.projector = nn.Sequential(
+                nn.Linear(dim, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, out)
+            )
+            for layer in self.projector:
+                if isinstance(layer, nn.Linear):
+                    nn.init.trunc_normal_(layer.weight, std=0.02)
+                    nn.init.zeros_(layer.bias)
+        self.register_buffer("center", torch.zeros(dim))
+        self.register_buffer("scale", torch.ones(()))
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.prototypes)
+
+    def forward(self, inputs: Tensor) -> Output:
+        raw = self.embed(inputs)
+        features = F.normalize(raw, dim=1, eps=SHORTEST)
+        return Output(features, self.classify(features), self.projector(raw))
+
+    def embed(self, inputs: Tensor) -> Tensor:
+        """Standardised tail output (n, d), not normalised."""
+        outputs: Tensor = self.tail(inputs)
+        return (outputs - self.center) * self.scale
+
+    def classify(self, features: Tensor) -> Tensor:
+        """Cosines (n, K) of unit-length features to the prototypes."""
+        return F.linear(features, F.normalize(self.prototypes, dim=1))
+
+    @torch.no_grad()
+    def place_prototypes(self, slots: list[int], directions: Tensor) -> None:
+        """Point the given slots along ``directions`` (len(slots), d)."""
+        self.prototypes[slots] = F.normalize(directions, dim=1) * PROTOTYPE_LENGTH
+
+    @torch.no_grad()
+    def grow(self, directions: Tensor) -> None:
+        """Append one slot per row of ``directions`` (m, d)."""
+        first = self.n_slots
+        self.prototypes = nn.Parameter(torch.cat([self.prototypes, torch.empty_like(directions)]))
+        self.place_prototypes(list(range(first, self.n_slots)), directions)
+
+    def trainable(self) -> list[nn.Parameter]:
+        return [p for p in self.parameters() if p.requires_grad]
+
+
+@torch.no_grad()
+def ema_update(ema: nn.Module, student: nn.Module, decay: float) -> None:
+    """ema ← decay·ema + (1 − decay)·student, over trained parameters (the others never move)."""
+    pairs = [(a, b) for a, b in zip(ema.parameters(), student.parameters(), strict=True) if b.requires_grad]
+    torch._foreach_lerp_([a for a, _ in pairs], [b.detach() for _, b in pairs], 1 - decay)

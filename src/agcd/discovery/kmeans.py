@@ -1,0 +1,107 @@
+"""Semi-supervised k-means: labelled rows stay in the cluster of their class (Vaze et al., GCD, CVPR 2022).
+
+All distances are matrix products, k-means++ keeps a running minimum, and an empty cluster moves to the row
+that is worst served, so that no centre is ever NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from agcd.types import FloatArray, IntArray
+
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Clustering:
+    centres: FloatArray
+    """(K, d); centre k < number of labelled classes belongs to class k."""
+    y_cluster: IntArray
+    inertia: float
+
+
+def squared_distances(x: FloatArray, centres: FloatArray) -> FloatArray:
+    """(n, K) squared Euclidean distances, never negative, in the precision of ``x``."""
+    centres = centres.astype(x.dtype, copy=False)
+    squares = np.einsum("nd,nd->n", x, x)[:, None] + np.einsum("kd,kd->k", centres, centres)
+    return np.asarray(np.maximum(squares - 2 * x @ centres.T, 0.0))
+
+
+def semi_supervised_kmeans(
+    x: FloatArray,
+    y_class: IntArray,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    n_init: int = 3,
+    max_iter: int = 50,
+) -> Clustering:
+    """The best of ``n_init`` runs by inertia.
+
+    Parameters
+    ----------
+    x : (n, d) features.
+    y_class : (n,) class of labelled rows in 0..C−1 with C ≤ n_clusters, −1 elsewhere.
+    """
+    runs = [_one_run(x, y_class, n_clusters, rng, max_iter) for _ in range(n_init)]
+    return min(runs, key=lambda run: run.inertia)
+
+
+def _one_run(x: FloatArray, y_class: IntArray, n_clusters: int, rng: np.random.Generator, max_iter: int) -> Clustering:
+    pinned = y_class >= 0
+    centres = _start(x, y_class, n_clusters, rng)
+    y_cluster = np.full(len(x), -1, dtype=np.int64)
+    for _ in range(max_iter):
+        distances = squared_distances(x, centres)
+        nearest = np.where(pinned, y_class, distances.argmin(1))
+        if np.array_equal(nearest, y_cluster):
+            break
+        y_cluster = _fill_empty(nearest, distances, pinned, n_clusters)
+        centres = _means(x, y_cluster, n_clusters)
+    own = squared_distances(x, centres)[np.arange(len(x)), y_cluster]
+    return Clustering(centres, y_cluster, float(own.sum()))
+
+
+def _start(x: FloatArray, y_class: IntArray, n_clusters: int, rng: np.random.Generator) -> Float64:
+    """Class means for labelled classes, then k-means++ over the unlabelled rows."""
+    pinned = y_class >= 0
+    n_known = int(y_class.max(initial=-1)) + 1
+    free = np.flatnonzero(~pinned) if not pinned.all() else np.arange(len(x))
+    centres = [_means(x[pinned], y_class[pinned], n_known)] if n_known else []
+    if not centres:
+        centres = [np.asarray(x[rng.choice(free)], np.float64)[None]]
+    closest = squared_distances(x[free], centres[0]).min(1)
+    while sum(map(len, centres)) < n_clusters:
+        total = closest.sum(dtype=np.float64)
+        chosen = rng.choice(len(free), p=closest.astype(np.float64) / total) if total > 0 else rng.integers(len(free))
+        new = np.asarray(x[free[chosen]], np.float64)[None]
+        centres.append(new)
+        closest = np.minimum(closest, squared_distances(x[free], new)[:, 0])
+    return np.concatenate(centres)
+
+
+def _means(x: FloatArray, y: IntArray, n: int) -> Float64:
+    members = csr_array((np.ones(len(y)), (y, np.arange(len(y)))), shape=(n, len(y)))
+    sums: Float64 = members @ np.asarray(x, np.float64)
+    return sums / np.maximum(np.bincount(y, minlength=n), 1)[:, None]
+
+
+def _fill_empty(nearest: IntArray, distances: FloatArray, pinned: NDArray[np.bool_], n_clusters: int) -> IntArray:
+    """Give each empty cluster the free row that is farthest from its centre and not alone in its cluster."""
+    y = nearest.copy()
+    counts = np.bincount(y, minlength=n_clusters)
+    own = np.where(pinned, -1.0, distances[np.arange(len(y)), y])
+    for cluster in np.flatnonzero(counts == 0):
+        movable = np.where(counts[y] > 1, own, -1.0)
+        row = int(movable.argmax())
+        if movable[row] < 0:
+            break
+        counts[y[row]] -= 1
+        counts[cluster] += 1
+        y[row], own[row] = cluster, -1.0
+    return y

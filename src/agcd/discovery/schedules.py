@@ -1,0 +1,24 @@
+"""How the learning rate and the teacher's temperature move over epochs."""
+
+from __future__ import annotations
+
+import math
+
+from agcd.config import TrainConfig
+
+_LR_FLOOR = 1e-3
+
+
+def learning_rate(config: TrainConfig, epoch: int, n_epochs: int) -> float:
+    """Cosine from ``lr`` to a thousandth of it; ``official`` steps twice per epoch, so it falls and climbs back."""
+    step = 2 * epoch if config.lr_schedule == "official" else epoch
+    cosine = (1 + math.cos(math.pi * step / n_epochs)) / 2
+    return config.lr * (_LR_FLOOR + (1 - _LR_FLOOR) * cosine)
+
+
+def teacher_temperature(config: TrainConfig, epoch: int, n_epochs: int) -> float:
+    """Linear from the warm-up temperature to the final one over the warm-up epochs, then constant."""
+    warmup = min(config.warmup_epochs, n_epochs)
+    if epoch >= warmup or warmup < 2:
+        return config.teacher_temp
+    return config.warmup_teacher_temp + (config.teacher_temp - config.warmup_teacher_temp) * epoch / (warmup - 1)
