@@ -1,0 +1,132 @@
+"""One cell of a benchmark: a data set, a strategy and a seed, run through all rounds with a simulated oracle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agcd.bench.examiner import Examiner, make_examiner
+from agcd.config import Config, make_config
+from agcd.data.sources import load_dataset
+from agcd.data.splits import make_split, start_state, truth_in_split_order
+from agcd.discovery.loop import LOG, read_log
+from agcd.errors import DataError
+from agcd.features import open_features
+from agcd.features.rows import RowFeatures
+from agcd.files import digest, read_json, write_json
+from agcd.session import Round, Session
+from agcd.types import Dataset, LabelState, Query
+
+NO_QUERY = "none"
+"""The strategy that asks nothing: base training alone, the paper's "w/o AGCD"."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that decides a result. ``settings`` are plain config values without seed and strategy."""
+
+    data: str
+    strategy: str
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    split: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        query = dict(self.settings.get("query", {}))
+        if self.strategy != NO_QUERY:
+            query["strategy"] = self.strategy
+        return make_config({**self.settings, "seed": self.seed, "query": query})
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A cell's data, opened."""
+
+    dataset: Dataset
+    features: RowFeatures
+    examiner: Examiner
+    labels: LabelState
+    n_slots: int
+
+
+def prepare(cell: Cell, cache_dir: Path) -> Prepared:
+    """Load the data, open (or compute) its features and make the split of the cell's seed."""
+    dataset = load_dataset(cell.data, cache_dir=cache_dir)
+    if len(dataset.classes) < 2:
+        raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
+    split = make_split(dataset, seed=cell.seed, **cell.split)
+    features = open_features(dataset, cell.config.backbone, cache_dir)
+    truth = truth_in_split_order(dataset, split)
+    examiner = make_examiner(dataset, split, truth, features)
+    n_slots = cell.config.n_slots or len(dataset.classes)
+    return Prepared(dataset, features, examiner, start_state(dataset, split), n_slots)
+
+
+def run_base(cell: Cell, out: Path, cache_dir: Path) -> None:
+    """Train the base model that all strategies of one seed share."""
+    open_session(cell, prepare(cell, cache_dir), out).train()
+
+
+def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
+    """All rounds of a cell; one record per round, round 0 being the base model."""
+    path = cell_dir(cell, out) / "records.json"
+    if path.exists():
+        stored: list[dict[str, Any]] = read_json(path)
+        return stored
+    prepared = prepare(cell, cache_dir)
+    session = open_session(cell, prepared, out)
+    records = [_record(cell, prepared, session, session.train(), None)]
+    for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
+        query = session.ask()
+        session.tell(query.rows, prepared.examiner.answer(query.rows))
+        records.append(_record(cell, prepared, session, session.train(), query))
+    write_json(path, records)
+    return records
+
+
+def open_session(cell: Cell, prepared: Prepared, out: Path) -> Session:
+    """The session of a cell, with its runs where every cell that needs the same run finds them."""
+    folders = SharedFolders(out, cell_dir(cell, out))
+    return Session(
+        prepared.features, prepared.labels, cell.config, prepared.n_slots, folders, evaluate=prepared.examiner
+    )
+
+
+@dataclass(frozen=True)
+class SharedFolders:
+    """Runs by key, so that no table ever computes the same run twice; queries by cell."""
+
+    out: Path
+    cell_dir: Path
+
+    def run(self, number: int, key: str) -> Path:
+        return self.out / "runs" / key
+
+    def query(self, number: int) -> Path:
+        return self.cell_dir / f"query-{number:03d}.json"
+
+
+def cell_dir(cell: Cell, out: Path) -> Path:
+    return out / "cells" / digest([asdict(cell), cell.config.snapshot()])
+
+
+def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:
+    measured = prepared.examiner.full(done.fitted, done.last, session.labels)
+    epochs = [line["evaluation"]["acc_all"] for line in read_log(done.folder / LOG)]
+    return {
+        "data": cell.data,
+        "strategy": cell.strategy,
+        "seed": cell.seed,
+        "round": done.number,
+        "n_queried": len(session.labels.queried_rows),
+        "phase": query.facts["phase"] if query else None,
+        "mapping_diff": done.metrics["mapping_diff"],
+        "agreement": done.metrics["agreement"],
+        "n_slots": done.fitted.n_slots,
+        "best_on_test": max(epochs, default=measured["acc_all"]),
+        "seconds": done.metrics["seconds"],
+        "on_test": prepared.examiner.on_test,
+        **measured,
+    }

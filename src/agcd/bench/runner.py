@@ -1,0 +1,50 @@
+"""Runs many cells in parallel processes; whatever is finished is never run again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from agcd.bench.cells import Cell, prepare, run_base, run_cell
+from agcd.discovery.loop import use_one_thread
+
+Say = Callable[[str], None]
+
+
+def run_bench(cells: Sequence[Cell], out: Path, cache_dir: Path, *, jobs: int | None = None, say: Say = print) -> Any:
+    """Records of all cells, in the order of ``cells``: features first, then bases, then rounds.
+
+    Base models come before rounds so that no two processes wait for the same one.
+    """
+    for cell in {(cell.data, str(cell.settings.get("backbone"))): cell for cell in cells}.values():
+        prepare(cell, cache_dir)
+    bases = list({(c.data, c.seed, str(c.settings), str(c.split)): c for c in cells}.values())
+    jobs = min(jobs or os.cpu_count() or 1, len(cells))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=use_one_thread) as pool:
+        _all_done([pool.submit(run_base, cell, out, cache_dir) for cell in bases], bases, "base", say)
+        futures = [pool.submit(run_cell, cell, out, cache_dir) for cell in cells]
+        _all_done(futures, list(cells), "rounds", say)
+    return [record for future in futures for record in future.result()]
+
+
+def _all_done(futures: Sequence[Future[Any]], cells: Sequence[Cell], what: str, say: Say) -> None:
+    """Wait for all, with a line and an estimate for each; the first failure stops what has not begun."""
+    started, name_of = time.monotonic(), dict(zip(futures, cells, strict=True))
+    try:
+        for n, future in enumerate(as_completed(futures), 1):
+            future.result()
+            cell = name_of[future]
+            seconds = time.monotonic() - started
+            left = seconds / n * (len(futures) - n)
+            of = f"{cell.data} {cell.strategy} seed {cell.seed}"
+            say(f"{what} {n}/{len(futures)}: {of}, about {left / 60:.0f} min left")
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise

@@ -1,0 +1,129 @@
+"""``ActiveDiscovery`` as a scikit-learn user meets it."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import agcd.api
+from agcd import ActiveDiscovery
+from agcd.errors import ConfigError, DataError
+from toys import toy_images
+
+SMALL: dict[str, Any] = {"train": {"base_epochs": 4, "round_epochs": 2, "projector_width": 16, "projector_dim": 8}}
+
+
+def make_estimator(**changes: Any) -> ActiveDiscovery:
+    return ActiveDiscovery(**{"n_classes": None, "settings": SMALL, "random_state": 0, **changes})
+
+
+def blobs(n_per_class: int = 30) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(4), n_per_class)
+    return rng.normal(size=(len(truth), 5)) * 0.4 + 3 * np.eye(4, 5)[truth], truth
+
+
+CHECKS = list(estimator_checks_generator(make_estimator()))
+
+
+@pytest.mark.parametrize("check", [check for _, check in CHECKS], ids=lambda check: check.func.__name__)
+def test_the_estimator_passes_the_checks_of_scikit_learn(check: Any) -> None:
+    assert check(make_estimator()) is None
+
+
+def test_the_example_in_the_documentation_runs() -> None:
+    results = doctest.testmod(agcd.api)
+    assert results.attempted > 5
+    assert results.failed == 0
+
+
+def test_string_labels_come_back_and_unnamed_classes_say_so() -> None:
+    x, truth = blobs()
+    names = np.array(["pear", "apple", "fig", "kiwi"], dtype=object)[truth]
+    y = [name if t < 2 and i % 3 == 0 else None for i, (name, t) in enumerate(zip(names, truth, strict=True))]
+    model = make_estimator(n_classes=4).fit(x, y)
+    assert set(model.classes_) == {"apple", "pear", "unnamed #2", "unnamed #3"}
+    rows = model.query(6)
+    model.teach(rows, list(names[rows]))
+    assert set(names[rows]) <= set(model.classes_)
+    assert (model.predict(x) == names).mean() > 0.8
+    labelled = [i for i, label in enumerate(y) if label is not None]
+    assert (model.labels_[labelled] == names[labelled]).all()
+
+
+def test_a_class_beyond_the_slots_grows_the_columns() -> None:
+    x, truth = blobs()
+    y = np.where((truth == 0) & (np.arange(120) % 3 == 0), truth, -1)
+    model = make_estimator(n_classes=2).fit(x, y)
+    assert model.predict_proba(x).shape == (120, 2)
+    rows = np.array([31, 61, 91])
+    model.teach(rows, truth[rows])
+    assert model.n_classes_ == 4
+    assert sorted(model.classes_.tolist()) == [0, 1, 2, 3]
+    assert model.predict_proba(x).shape == (120, 4)
+
+
+def test_probabilities_sum_to_one_and_features_have_unit_length() -> None:
+    x, truth = blobs()
+    model = make_estimator(n_classes=4).fit(x, np.where(truth < 2, truth, -1))
+    np.testing.assert_allclose(model.predict_proba(x).sum(1), 1, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(model.transform(x), axis=1), 1, rtol=1e-5)
+
+
+def test_nan_and_minus_one_and_none_all_mean_unlabelled() -> None:
+    x, truth = blobs(10)
+    known = (truth < 2) & (np.arange(40) % 2 == 0)
+    variants: list[Any] = [
+        np.where(known, truth, -1),
+        np.where(known, truth.astype(float), np.nan),
+        [int(t) if k else None for t, k in zip(truth, known, strict=True)],
+    ]
+    fitted = [make_estimator(n_classes=4).fit(x, y) for y in variants]
+    for other in fitted[1:]:
+        np.testing.assert_array_equal(fitted[0].predict_proba(x), other.predict_proba(x))
+
+
+def test_query_never_repeats_an_answered_row() -> None:
+    x, truth = blobs(15)
+    model = make_estimator(n_classes=4).fit(x, np.where(truth == 0, 0, -1))
+    first = model.query(5)
+    model.teach(first, truth[first])
+    assert not set(first) & set(model.query(5))
+    assert not (truth[model.query(60)] == 0).all()
+
+
+def test_image_paths_are_accepted(tmp_path: Path) -> None:
+    paths = sorted(toy_images(tmp_path / "images", n_classes=3, n_per_class=5).rglob("*.png"))
+    names = [path.parent.name for path in paths]
+    y = [name if i % 2 == 0 and name == names[0] else None for i, name in enumerate(names)]
+    settings = SMALL | {"backbone": {"name": "toy", "views": 2, "image_size": 32}}
+    model = make_estimator(settings=settings, cache_dir=tmp_path / "cache").fit([str(p) for p in paths], y)
+    assert model.predict(paths[:4]).shape == (4,)
+    assert set(model.query(3)) <= set(range(15))
+    with pytest.raises(DataError, match="cannot be used"):
+        model.predict([paths[0], tmp_path / "gone.png"])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda m, x: m.query(0), ConfigError, "budget"),
+        (lambda m, x: m.teach([0, 1], ["a"]), DataError, "2 rows came with 1 labels"),
+        (lambda m, x: m.teach([10_000], ["a"]), DataError, "Rows must lie in 0 to"),
+        (lambda m, x: m.fit(x, [1, 2]), DataError, "y has 2 labels"),
+        (lambda m, x: m.set_params(strategy="margn").fit(x).query(2), ConfigError, "Did you mean 'margin'"),
+        (lambda m, x: m.set_params(settings={"train": {"lrr": 1}}).fit(x), ConfigError, "Did you mean 'lr'"),
+        (lambda m, x: m.set_params(n_classes=1000).fit(x), ConfigError, "too few for 1000 slots"),
+    ],
+)
+def test_mistakes_are_one_sentence(call: Any, error: type[Exception], sentence: str) -> None:
+    x, truth = blobs(10)
+    model = make_estimator().fit(x, np.where(truth == 0, 0, -1))
+    with pytest.raises(error, match=re.escape(sentence)):
+        call(model, x)

@@ -1,0 +1,174 @@
+"""One round, start to finish: what is written, what is reused, what survives a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from agcd.errors import ConfigError, StorageError
+from agcd.files import read_json
+from agcd.session import check_labels
+from blobs import fast_config, make_blobs, make_session
+
+RUN_FILES = {
+    *("config.json", "log.jsonl", "model.safetensors", "mapping.json", "predictions.parquet"),
+    *("metrics.json", "done.json"),
+}
+
+
+def files_of(folder: Path) -> set[str]:
+    return {p.name for p in folder.iterdir() if not p.name.startswith(".")}
+
+
+def test_a_run_folder_holds_everything_and_no_leftovers(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path)
+    session.train()
+    query = session.ask()
+    session.tell(query.rows, blobs.names(query.rows))
+    session.train()
+    assert files_of(tmp_path / "runs" / "000") == RUN_FILES
+    assert files_of(tmp_path / "runs" / "001") == RUN_FILES | {"query.json"}
+    facts = read_json(tmp_path / "runs" / "001" / "metrics.json")
+    assert facts["n_queried"] == len(query.rows) == 3
+    table = pq.read_table(tmp_path / "runs" / "001" / "predictions.parquet").to_pydict()
+    assert table["row"] == list(range(120))
+    named = {row: name for row, name in zip(table["row"], table["human_class"], strict=True) if name}
+    assert {row: named[row] for row in query.rows.tolist()} == dict(
+        zip(query.rows.tolist(), blobs.names(query.rows), strict=True)
+    )
+
+
+def test_running_again_loads_what_is_done_and_asks_the_same(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    first, second = make_session(blobs, tmp_path), make_session(blobs, tmp_path)
+    done = first.train()
+    stamp = (tmp_path / "runs" / "000" / "model.safetensors").stat().st_mtime_ns
+    again = second.train()
+    assert (tmp_path / "runs" / "000" / "model.safetensors").stat().st_mtime_ns == stamp
+    rows = np.arange(120)
+    np.testing.assert_array_equal(
+        done.fitted.predict(blobs.features, rows).probs, again.fitted.predict(blobs.features, rows).probs
+    )
+    asked, asked_again = first.ask(), second.ask()
+    np.testing.assert_array_equal(asked.rows, asked_again.rows)
+    assert asked.reasons == asked_again.reasons
+
+
+def test_a_query_says_why_and_stays_inside_the_pool(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    passed = np.zeros(120, bool)
+    passed[60:100] = True
+    blobs = replace(blobs, labels=replace(blobs.labels, passed=passed))
+    session = make_session(blobs, tmp_path)
+    session.train()
+    query = session.ask(10)
+    assert len(query.rows) == len(query.reasons) == len(query.scores) == 10
+    assert not passed[query.rows].any()
+    assert (session.labels.y_class[query.rows] < 0).all()
+    assert all("slot" in reason and "margin" in reason and "phase" in reason for reason in query.reasons)
+
+
+def test_other_settings_never_overwrite_a_finished_run(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    make_session(blobs, tmp_path).train()
+    other = make_session(blobs, tmp_path, fast_config(lr=0.05))
+    with pytest.raises(StorageError, match="other settings"):
+        other.train()
+
+
+def test_round_settings_do_not_change_the_key_of_the_base(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    keys = [
+        make_session(blobs, tmp_path / str(i), fast_config(round_epochs=epochs)).train().key
+        for i, epochs in enumerate([1, 2])
+    ]
+    assert keys[0] == keys[1]
+
+
+def test_held_out_rows_are_neither_asked_nor_trained_on(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    held_out = np.zeros(120, bool)
+    held_out[60:80] = True
+    session = make_session(replace(blobs, labels=replace(blobs.labels, held_out=held_out)), tmp_path)
+    session.train()
+    assert not held_out[session.ask(1000).rows].any()
+    assert len(session.ask(1000).rows) == len(session.labels.pool_rows)
+
+
+def test_phase_starts_confident_and_turns_informative_when_the_mapping_is_stable(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path)
+    session.train()
+    assert session.phase == "confident"
+    query = session.ask()
+    session.tell(query.rows, blobs.names(query.rows))
+    done = session.train()
+    assert session.phase == ("informative" if done.metrics["mapping_diff"] < 0.1 else "confident")
+
+
+def test_asking_before_training_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Nothing is trained yet"):
+        make_session(make_blobs(), tmp_path).ask()
+
+
+@pytest.mark.parametrize(
+    ("n_slots", "sentence"), [(2, "less than the 3 classes"), (121, "too few for 121 slots"), (0, "less than")]
+)
+def test_impossible_numbers_of_slots_are_refused(n_slots: int, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        check_labels(make_blobs().labels, n_slots)
+
+
+def test_one_slot_is_refused() -> None:
+    with pytest.raises(ConfigError, match="only one class"):
+        check_labels(make_blobs(n_old=1).labels, 1)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from blobs import fast_config, make_blobs, make_session
+blobs = make_blobs()
+session = make_session(blobs, Path(sys.argv[1]), fast_config(base_epochs=6, round_epochs=6))
+for _ in range(3):
+    session.train()
+    query = session.ask()
+    session.tell(query.rows, blobs.names(query.rows))
+print(session.latest.fitted.model_id)
+"""
+
+
+def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
+    here = str(Path(__file__).parent)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(folder: Path) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", SCRIPT, str(folder), here]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+    unbroken, _ = start(tmp_path / "unbroken").communicate(timeout=120)
+    broken, kills = tmp_path / "broken", 0
+    for wanted in ("runs/000/log.jsonl", "runs/000/done.json", "runs/001/log.jsonl", "runs/002/log.jsonl"):
+        process = start(broken)
+        while process.poll() is None and not (broken / wanted).exists():
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills >= 2
+    resumed, _ = start(broken).communicate(timeout=120)
+    assert resumed == unbroken != ""
+    logs = [json.loads(line) for line in (broken / "runs/001/log.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in logs] == list(range(6))
