@@ -50,9 +50,7 @@ def test_keys_depend_on_content_alone_and_duplicates_are_allowed() -> None:
         ([-1] * 4, (), [-1] * 4),
     ],
 )
-def test_labels_are_names_or_numbers_and_may_be_missing(
-    y: Any, classes: tuple[str, ...], y_class: list[int]
-) -> None:
+def test_labels_are_names_or_numbers_and_may_be_missing(y: Any, classes: tuple[str, ...], y_class: list[int]) -> None:
     dataset = from_arrays(X, y)
     assert (dataset.classes, dataset.y_class.tolist()) == (classes, y_class)
 
@@ -101,9 +99,7 @@ def test_wrong_arrays_are_one_sentence(arguments: dict[str, Any], message: str) 
 
 def test_npz_files_are_read_in_both_namings(tmp_path: Path) -> None:
     classes = np.array(["a", "b", "c"])
-    np.savez(
-        tmp_path / "full.npz", x_train=X, y_train=[0, 1, 2, -1], x_test=X, y_test=[0, 1, 2, 0], classes=classes
-    )
+    np.savez(tmp_path / "full.npz", x_train=X, y_train=[0, 1, 2, -1], x_test=X, y_test=[0, 1, 2, 0], classes=classes)
     np.savez(tmp_path / "short.npz", x=X.astype(np.float16), y=["u", "v", "u", "v"])
     full, short = from_npz(tmp_path / "full.npz"), load_dataset(tmp_path / "short.npz")
     assert (full.name, full.classes, full.n_rows) == ("full", ("a", "b", "c"), 8)
@@ -170,9 +166,7 @@ def test_every_named_set_has_a_one_line_description() -> None:
     assert all(line.endswith(".") for line in describe_named().values())
 
 
-def test_unknown_names_and_paths_say_what_is_meant_and_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_names_and_paths_say_what_is_meant_and_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"Unknown data set 'digit'. Did you mean 'digits'\?.*Or give a path"):
         load_dataset("digit")
     with pytest.raises(DataError, match="There is nothing at"):
@@ -222,9 +216,7 @@ def fake_groceries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(named, "_GROCERIES_ROWS", 4)
 
 
-def test_groceries_are_unpacked_once_without_exact_duplicates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groceries_are_unpacked_once_without_exact_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_groceries(tmp_path / "package", monkeypatch)
     cache = tmp_path / "cache"
     dataset = load_dataset("groceries14", cache_dir=cache)
@@ -251,9 +243,7 @@ def test_a_broken_unpacking_leaves_nothing_behind(tmp_path: Path, monkeypatch: p
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_missing_or_altered_package_says_how_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_or_altered_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_groceries(tmp_path / "package", monkeypatch)
     monkeypatch.setattr(named, "_GROCERIES_SHA256", "0" * 64)
     with pytest.raises(DataError, match="not the expected file; run: pip install"):

@@ -74,4 +74,4 @@ def test_every_setting_is_read_somewhere(name: str) -> None:
     package = Path(agcd.__file__).parent
     code = "\n".join(p.read_text(encoding="utf-8") for p in package.rglob("*.py") if p.name != "config.py")
     in_config = (package / "config.py").read_text(encoding="utf-8")
-    assert re.search(rf"\.{name}\b", code) or name == "protocol" and '"protocol"' in in_config
+    assert re.search(rf"\.{name}\b", code) or (name == "protocol" and '"protocol"' in in_config)

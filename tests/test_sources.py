@@ -153,9 +153,7 @@ def test_class_names_are_composed_unicode(tmp_path: Path) -> None:
     ("one", "other"),
     [("Cat", "cat"), ("caf\u00e9", "cafe\u0301"), ("train/Cat", "test/cat"), ("Straße", "STRASSE")],
 )
-def test_two_folders_with_the_same_name_up_to_case_or_form_are_refused(
-    tmp_path: Path, one: str, other: str
-) -> None:
+def test_two_folders_with_the_same_name_up_to_case_or_form_are_refused(tmp_path: Path, one: str, other: str) -> None:
     put(tmp_path / one / "1.png")
     put(tmp_path / other / "1.png")
     with pytest.raises(DataError) as caught:

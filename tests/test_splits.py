@@ -147,9 +147,7 @@ def test_the_long_tail_runs_from_all_rows_to_one_over_the_factor_in_a_seeded_ord
     dataset = toy_rows([100] * 3)
     orders = set()
     for seed in range(20):
-        kept = 100 - np.bincount(
-            dataset.y_class[make_split(dataset, seed=seed, long_tail=10).unused_rows], minlength=3
-        )
+        kept = 100 - np.bincount(dataset.y_class[make_split(dataset, seed=seed, long_tail=10).unused_rows], minlength=3)
         assert sorted(kept.tolist()) == [10, 31, 100]
         orders.add(tuple(kept.tolist()))
     assert len(orders) > 3

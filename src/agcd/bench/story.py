@@ -19,6 +19,8 @@ from agcd.session import Round, Session
 
 _THUMBNAILS = 8
 _MAP_POINTS = 2000
+_MEASURED = ("acc_all", "acc_old", "acc_new", "phase", "mapping_diff", "best_on_test", "agreement")
+_NOVELTY = ("nov_coverage", "nov_ratio", "nov_uniformity", "nov_information")
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,9 @@ def round_facts(
             number=record["round"],
             n_labels=record["n_queried"],
             mapping_changes=changed,
-            **{
-                name: record[name]
-                for name in (
-                    *("acc_all", "acc_old", "acc_new", "phase", "mapping_diff", "best_on_test", "agreement"),
-                    *("nov_coverage", "nov_ratio", "nov_uniformity", "nov_information"),
-                )
-            },
+            **{name: record[name] for name in _MEASURED},
+            # Before the first question there is nothing whose novelty could be measured.
+            **{name: record[name] if record["round"] else None for name in _NOVELTY},
         )
         for record, changed in zip(records, changes, strict=True)
     )

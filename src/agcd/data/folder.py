@@ -31,9 +31,7 @@ def from_folder(root: Path | str) -> Dataset:
     """
     root = Path(root)
     if not root.is_dir():
-        raise DataError(
-            f"There is no folder at {root}: a folder with one subfolder of images per class is expected."
-        )
+        raise DataError(f"There is no folder at {root}: a folder with one subfolder of images per class is expected.")
     found = _Found(root)
     found.walk()
     in_parts = _has_parts(root, found.files)

@@ -20,9 +20,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from agcd.errors import DataError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
-IMAGE_SUFFIXES = frozenset(
-    {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif"}
-)
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif"})
 FOREIGN_SUFFIXES = frozenset(
     {".heic", ".heif", ".avif", ".svg", ".eps", ".ps", ".pdf", ".psd", ".fits", ".fit", ".icns", ".ico", ".jp2"}
 )

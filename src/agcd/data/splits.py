@@ -65,9 +65,7 @@ def _check_settings(dataset: Dataset, label_ratio: float, long_tail: float | Non
         raise ConfigError(f"long_tail is {long_tail}; a number of at least 1 is expected.")
 
 
-def _old_classes(
-    dataset: Dataset, seed: int, n_old: int | None, names: Sequence[str] | None, order: str
-) -> list[int]:
+def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence[str] | None, order: str) -> list[int]:
     """The numbers of the old classes, in listed order, or in the order of ``names``."""
     if names is not None:
         return _named_classes(dataset, names, n_old)
