@@ -71,6 +71,8 @@ def test_results_do_not_depend_on_how_many_processes_run(tmp_path: Path) -> None
         (["margn"], {}, ConfigError, "Did you mean 'margin'"),
         (["nome"], {}, ConfigError, "Did you mean 'none'"),
         (["random"], {"query": {"budget": 0}}, ConfigError, "query.budget"),
+        (["adaptive_novel"], {"query": {"options": {"metric": "magrin"}}}, ConfigError, "Did you mean 'margin'"),
+        (["nowhere.module:function"], {}, ConfigError, "could not be loaded"),
         (["random"], {"train": {"trainer": "simgdc"}}, ConfigError, "Did you mean 'simgcd'"),
     ],
 )

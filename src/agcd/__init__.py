@@ -1,6 +1,11 @@
 """Active Generalized Category Discovery: find the classes nobody has named yet."""
 
+import os
 from typing import TYPE_CHECKING, Any
+
+# OpenMP threads that spin while they wait take the cores from each other as soon as the machine has other work:
+# a training step on two busy cores then takes many times as long. It counts only if set before torch loads.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from agcd.api import ActiveDiscovery as ActiveDiscovery

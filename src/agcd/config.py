@@ -35,7 +35,7 @@ class BackboneConfig(Settings):
     views: int = Field(4, ge=1, le=256)
     cache: Literal["store", "off"] = "store"
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
-    """Feature-space dropout: what makes two views of an embedding differ."""
+    """Feature-space (Gaussian) dropout: what makes two views of an embedding differ."""
 
 
 class TrainConfig(Settings):

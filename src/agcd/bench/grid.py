@@ -6,34 +6,40 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from agcd.bench.cells import NO_QUERY, Cell
 from agcd.bench.runner import Say, run_bench
 from agcd.bench.tables import rounds_table, summary_table, write_results
-from agcd.config import make_config
 from agcd.discovery import get_trainer
 from agcd.errors import ConfigError, did_you_mean
 from agcd.files import written_aside
-from agcd.strategies import get_strategy, list_strategies
+from agcd.session import strategy_settings
+from agcd.strategies import list_strategies, select
+from agcd.types import PoolView
 
 
 def make_cells(
     data: Sequence[str], strategies: Sequence[str], n_seeds: int, settings: dict[str, Any], split: dict[str, Any]
 ) -> list[Cell]:
     """All cells of a grid; a mistake in any setting is found here, before anything runs."""
-    for name in strategies:
-        if name != NO_QUERY:
-            _check_strategy(name)
-    get_trainer(make_config(settings).train.trainer)
-    return [Cell(spec, name, seed, settings, split) for spec in data for name in strategies for seed in range(n_seeds)]
+    cells = [Cell(spec, name, seed, settings, split) for spec in data for name in strategies for seed in range(n_seeds)]
+    for cell in {cell.strategy: cell for cell in cells}.values():
+        get_trainer(cell.config.train.trainer)
+        if cell.strategy != NO_QUERY:
+            _rehearse(cell)
+    return cells
 
 
-def _check_strategy(name: str) -> None:
-    try:
-        get_strategy(name)
-    except ConfigError:
-        if ":" in name:
-            raise
-        raise ConfigError(f"Unknown strategy {name!r}.{did_you_mean(name, [NO_QUERY, *list_strategies()])}") from None
+def _rehearse(cell: Cell) -> None:
+    """Ask the strategy, with its options, about a pool made up for it: a wrong name or option shows at once."""
+    if ":" not in cell.strategy and cell.strategy not in list_strategies():
+        hint = did_you_mean(cell.strategy, [NO_QUERY, *list_strategies()])
+        raise ConfigError(f"Unknown strategy {cell.strategy!r}.{hint}")
+    rng = np.random.default_rng(0)
+    probs, features = rng.dirichlet(np.ones(6), size=48), rng.normal(size=(48, 4))
+    view = PoolView(np.arange(40), probs[:40], features[:40], features[40:], np.arange(8) % 6, n_old=3)
+    select(view, cell.strategy, 5, rng, strategy_settings(cell.config.query))
 
 
 def report_bench(

@@ -193,7 +193,7 @@ def make_optimiser(model: DiscoveryModel, config: TrainConfig) -> torch.optim.SG
     matrices = [p for p in model.trainable() if p.dim() > 1]
     vectors = [p for p in model.trainable() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum)
+    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
 
 
 def new_model(job: Job, config: TrainConfig) -> Fitted:

@@ -1,0 +1,200 @@
+"""Fill a feature store: decode in worker processes, run the frozen prefix here, write shard after shard.
+
+Only what is missing is computed, so a killed run continues where it stopped. The views of one image go through
+the prefix together, without other images and on one core, so the numbers depend neither on workers nor on cores
+nor on where a run was broken off; several images at a time keep all cores busy.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from agcd.errors import StorageError
+from agcd.features.backbones import Backbone
+from agcd.features.decoding import Decoded, decoded
+from agcd.features.store import SHARD_BYTES, FeatureStore, Half, Item
+from agcd.features.views import Bad, Job
+
+log = logging.getLogger("agcd")
+
+Progress = Callable[[int, int], None]
+"""Called with the number of images done and their total."""
+_HALF_MAX = float(np.finfo(np.float16).max)
+
+
+def fill(
+    store: FeatureStore,
+    backbone: Backbone,
+    wanted: Sequence[tuple[str, Path, int]],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    shard_bytes: int = SHARD_BYTES,
+) -> dict[str, str]:
+    """Store the first n views of every (content key, path, n); return the unusable keys with their reasons."""
+    bad = store.bad(key for key, _, _ in wanted)
+    jobs = _missing_jobs(store, wanted, bad)
+    if jobs:
+        n_items = sum(len(job.views) for job in jobs)
+        _check_space(store, n_items)
+        with _shown(progress, len(jobs), n_items) as advance:
+            bad |= _run(store, backbone, jobs, _default_workers(workers), shard_bytes, advance)
+    return bad
+
+
+def _missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], bad: dict[str, str]) -> list[Job]:
+    """One job per content that lacks views; rows of equal content share it."""
+    paths: dict[str, Path] = {}
+    n_views: defaultdict[str, int] = defaultdict(int)
+    for key, path, n in wanted:
+        paths.setdefault(key, path)
+        n_views[key] = max(n_views[key], n)
+    jobs = []
+    for key, path in paths.items():
+        lacking = store.missing((key, view) for view in range(n_views[key]))
+        if lacking and key not in bad:
+            jobs.append(Job(str(path), key, tuple(view for _, view in lacking)))
+    return jobs
+
+
+def _run(
+    store: FeatureStore,
+    backbone: Backbone,
+    jobs: Sequence[Job],
+    workers: int,
+    shard_bytes: int,
+    advance: Callable[[], None],
+) -> dict[str, str]:
+    bad: dict[str, str] = {}
+    items: list[Item] = []
+    parts: list[Half] = []
+    with closing(_computed(backbone, decoded(jobs, backbone.view_spec, workers))) as computed:
+        for job, values in computed:
+            if isinstance(values, Bad):
+                bad[job.key] = values.reason
+                log.warning("%s has no features: %s.", job.path, values.reason)
+                if values.lasting:
+                    store.mark_bad(job.key, values.reason)
+            else:
+                items += [(job.key, view) for view in job.views]
+                parts.append(values)
+            advance()
+            if len(items) * store.item_bytes >= shard_bytes:
+                store.add(items, np.concatenate(parts))
+                items, parts = [], []
+    if items:
+        store.add(items, np.concatenate(parts))
+    return bad
+
+
+def _computed(backbone: Backbone, pairs: Iterator[tuple[Job, Decoded]]) -> Generator[tuple[Job, Half | Bad]]:
+    """The cached input of every job's crops, in order."""
+    n_threads = torch.get_num_threads() if backbone.device.type == "cpu" else 1
+    waiting: deque[tuple[Job, Future[Half | Bad]]] = deque()
+    with _single_core_threads(n_threads) as pool:
+        for job, crops in pairs:
+            waiting.append((job, pool.submit(_one_image, backbone, crops)))
+            if len(waiting) == 2 * n_threads:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        for job, future in waiting:
+            yield job, future.result()
+
+
+def _one_image(backbone: Backbone, crops: Decoded) -> Half | Bad:
+    return crops if isinstance(crops, Bad) else to_half(backbone.prefix(crops).numpy())
+
+
+@contextmanager
+def _single_core_threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads in which torch uses one core each: no waiting for one another inside every layer."""
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        torch.set_num_threads(before)
+
+
+def to_half(values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Half | Bad:
+    """Float16 for the store; numbers too large for it are held at its limit, NaN is refused."""
+    if not np.isfinite(values).all():
+        return Bad("its features are not finite numbers", lasting=True)
+    if np.abs(values).max(initial=0.0) > _HALF_MAX:
+        log.warning('Features beyond ±%g were clipped; backbone.cache = "off" keeps them.', _HALF_MAX)
+    return np.clip(values, -_HALF_MAX, _HALF_MAX).astype(np.float16)
+
+
+def _check_space(store: FeatureStore, n_items: int) -> None:
+    need, free = n_items * store.item_bytes, shutil.disk_usage(store.folder).free
+    log.info("features need %s, %s free at %s", _size(need), _size(free), store.folder)
+    if need > free:
+        raise StorageError(
+            f"Features need {_size(need)} but {store.folder} has {_size(free)} free: free some space, lower "
+            'backbone.views, or set backbone.cache = "off".'
+        )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.1f} MB"
+
+
+def _default_workers(workers: int | None) -> int:
+    """One process per two cores: decoding takes about a tenth of the prefix's time."""
+    if workers is not None:
+        return workers
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(8, cores // 2))
+
+
+@contextmanager
+def _shown(progress: Progress | None, n_images: int, n_items: int) -> Iterator[Callable[[], None]]:
+    """Count images for the caller's ``progress``, a bar on a terminal, or one log line before and after."""
+    started = time.monotonic()
+    log.info("computing features of %d images, %d views", n_images, n_items)
+    if progress is not None:
+        done = iter(range(1, n_images + 1))
+        yield lambda: progress(next(done), n_images)
+    elif sys.stderr.isatty():
+        with _bar(n_images) as advance:
+            yield advance
+    else:
+        yield lambda: None
+    seconds = time.monotonic() - started
+    log.info("features of %d images in %.0f s, %.1f images/s", n_images, seconds, n_images / max(seconds, 1e-9))
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Task as RichTask
+    from rich.text import Text
+
+    class Speed(ProgressColumn):
+        def render(self, task: RichTask) -> Text:
+            return Text(f"{task.speed:.1f} images/s" if task.speed else "")
+
+    columns: Iterable[ProgressColumn] = (
+        TextColumn("features"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Speed(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=60) as bar:
+        task = bar.add_task("features", total=total)
+        yield lambda: bar.advance(task)

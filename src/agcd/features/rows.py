@@ -1,0 +1,179 @@
+"""Features by row: what the trainer reads, whether it comes from memory, from a store or is computed now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agcd.features.backbones import Backbone
+from agcd.features.extract import fill
+from agcd.features.store import FeatureStore
+from agcd.features.tails import ResidualAdapter
+from agcd.features.views import Bad, Job, load_views
+from agcd.files import digest, digest_bytes
+from agcd.types import Dataset, FloatArray, IntArray
+
+log = logging.getLogger("agcd")
+
+
+class RowFeatures(Protocol):
+    """The cached input of a trainable tail, by row and view; view 0 is the test view."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_views(self) -> int:
+        """Views are numbered in [0, n_views); test rows have view 0 only."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Size of the tail's output."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal features: backbone, weights, views and the content of every row."""
+        ...
+
+    @property
+    def bad_rows(self) -> Mapping[int, str]:
+        """Rows without usable content, with the reason; they read as zeros."""
+        ...
+
+    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+        """The tail's input (len(rows), *shape): float16 from a store, else float32; tails take both."""
+        ...
+
+    def new_tail(self) -> nn.Module:
+        """A fresh copy of the pretrained tail: ``read`` output to features (n, dim)."""
+        ...
+
+
+class EmbeddingRows:
+    """Embeddings from elsewhere, in memory. Two reads are equal; the tail's noise makes views differ.
+
+    Parameters
+    ----------
+    x : embeddings of shape (n_rows, dim)
+    dropout : strength of that noise, as a dropout rate
+    """
+
+    n_views = 1
+
+    def __init__(self, x: FloatArray, dropout: float = 0.0) -> None:
+        values = np.array(x, dtype=np.float32)
+        finite = np.isfinite(values).all(1)
+        values[~finite] = 0.0
+        self.bad_rows: Mapping[int, str] = {
+            int(row): "the embedding holds NaN or infinite numbers" for row in np.flatnonzero(~finite)
+        }
+        self.n_rows, self.dim = values.shape
+        self.fingerprint = digest(["embedding", list(values.shape), dropout, digest_bytes(values.tobytes())])
+        self._x = torch.from_numpy(values)
+        self._dropout = dropout
+
+    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+        return self._x[torch.from_numpy(np.asarray(rows, dtype=np.int64))]
+
+    def new_tail(self) -> nn.Module:
+        return ResidualAdapter(self.dim, dropout=self._dropout)
+
+
+def open_stored(
+    dataset: Dataset,
+    backbone: Backbone,
+    n_views: int,
+    cache_dir: Path,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> StoredRows:
+    """Compute what is missing in the store below ``cache_dir``, then read from it."""
+    assert dataset.paths is not None
+    spec = {"backbone": backbone.fingerprint, "name": backbone.name, "view_seed": backbone.view_spec.seed}
+    store = FeatureStore(cache_dir, spec, backbone.token_shape)
+    counts = np.where(dataset.is_test, 1, n_views).tolist()
+    wanted = list(zip(dataset.keys, dataset.paths, counts, strict=True))
+    bad = fill(store, backbone, wanted, workers=workers, progress=progress)
+    return StoredRows(dataset, backbone, store, n_views, bad)
+
+
+class StoredRows:
+    """Features from a memory-mapped store; test rows hold view 0 only."""
+
+    def __init__(
+        self, dataset: Dataset, backbone: Backbone, store: FeatureStore, n_views: int, bad: Mapping[str, str]
+    ) -> None:
+        self.n_rows, self.n_views, self.dim = dataset.n_rows, n_views, backbone.dim
+        self.bad_rows: Mapping[int, str] = {row: bad[key] for row, key in enumerate(dataset.keys) if key in bad}
+        self.fingerprint = _fingerprint("stored", dataset, backbone, n_views)
+        self._backbone, self._store = backbone, store
+        self._is_test = dataset.is_test
+        self._places = np.full((self.n_rows, n_views, 2), -1, dtype=np.int64)
+        for row, key in enumerate(dataset.keys):
+            if key not in bad:
+                count = 1 if dataset.is_test[row] else n_views
+                self._places[row, :count] = store.locate([(key, view) for view in range(count)])
+
+    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+        if (views[self._is_test[rows]] > 0).any():
+            raise IndexError("test rows hold view 0 only")
+        return torch.from_numpy(self._store.gather(self._places[rows, views]))
+
+    def new_tail(self) -> nn.Module:
+        return self._backbone.new_tail()
+
+
+class OnlineRows:
+    """Features computed at every read, on no disk: every view number is its own random crop.
+
+    A file that cannot be decoded reads as zeros and joins ``bad_rows`` when it is first met.
+    """
+
+    n_views = 2**31 - 1
+
+    def __init__(self, dataset: Dataset, backbone: Backbone) -> None:
+        assert dataset.paths is not None
+        self.n_rows, self.dim = dataset.n_rows, backbone.dim
+        self.bad_rows: dict[int, str] = {}
+        self.fingerprint = _fingerprint("online", dataset, backbone, self.n_views)
+        self._backbone, self._paths, self._keys = backbone, dataset.paths, dataset.keys
+        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agcd-decode")
+
+    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+        jobs = [
+            Job(str(self._paths[row]), self._keys[row], (view,))
+            for row, view in zip(rows.tolist(), views.tolist(), strict=True)
+        ]
+        spec = self._backbone.view_spec
+        size = spec.image_size
+        crops = np.zeros((len(jobs), size, size, 3), dtype=np.uint8)
+        usable = np.ones(len(jobs), dtype=bool)
+        for i, found in enumerate(self._threads.map(lambda job: load_views(job, spec), jobs)):
+            if isinstance(found, Bad):
+                usable[i] = False
+                self._note(int(rows[i]), found.reason)
+            else:
+                crops[i] = found[0]
+        return self._backbone.prefix(crops) * torch.from_numpy(usable).view(-1, *[1] * len(self._backbone.token_shape))
+
+    def new_tail(self) -> nn.Module:
+        return self._backbone.new_tail()
+
+    def _note(self, row: int, reason: str) -> None:
+        if row not in self.bad_rows:
+            log.warning("%s has no features: %s.", self._paths[row], reason)
+            self.bad_rows[row] = reason
+
+
+def _fingerprint(kind: str, dataset: Dataset, backbone: Backbone, n_views: int) -> str:
+    return digest([kind, backbone.fingerprint, n_views, list(dataset.keys), dataset.is_test.tolist()])
