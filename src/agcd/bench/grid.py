@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agcd.bench.cells import NO_QUERY, Cell
-from agcd.bench.runner import Say, run_bench
+from agcd.bench.runner import Say, run_bench, say_at_once
 from agcd.bench.tables import rounds_table, summary_table, write_results
 from agcd.discovery import get_trainer
 from agcd.errors import ConfigError, did_you_mean
@@ -43,7 +43,7 @@ def _rehearse(cell: Cell) -> None:
 
 
 def report_bench(
-    cells: Sequence[Cell], out: Path, cache_dir: Path, *, jobs: int | None = None, say: Say = print
+    cells: Sequence[Cell], out: Path, cache_dir: Path, *, jobs: int | None = None, say: Say = say_at_once
 ) -> str:
     """Run all cells and write ``results.parquet``, ``results.csv`` and ``results.md`` into ``out``."""
     records = run_bench(cells, out, cache_dir, jobs=jobs, say=say)

@@ -16,7 +16,14 @@ from agcd.discovery.loop import use_one_thread
 Say = Callable[[str], None]
 
 
-def run_bench(cells: Sequence[Cell], out: Path, cache_dir: Path, *, jobs: int | None = None, say: Say = print) -> Any:
+def say_at_once(line: str) -> None:
+    """Print now, also into a file or a pipe, where somebody may be watching a long run."""
+    print(line, flush=True)
+
+
+def run_bench(
+    cells: Sequence[Cell], out: Path, cache_dir: Path, *, jobs: int | None = None, say: Say = say_at_once
+) -> Any:
     """Records of all cells, in the order of ``cells``: features first, then bases, then rounds.
 
     Base models come before rounds so that no two processes wait for the same one.

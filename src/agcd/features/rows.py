@@ -100,7 +100,7 @@ def open_stored(
     """Compute what is missing in the store below ``cache_dir``, then read from it."""
     assert dataset.paths is not None
     spec = {"backbone": backbone.fingerprint, "name": backbone.name, "view_seed": backbone.view_spec.seed}
-    store = FeatureStore(cache_dir, spec, backbone.token_shape)
+    store = FeatureStore(cache_dir / "features", spec, backbone.token_shape)
     counts = np.where(dataset.is_test, 1, n_views).tolist()
     wanted = list(zip(dataset.keys, dataset.paths, counts, strict=True))
     bad = fill(store, backbone, wanted, workers=workers, progress=progress)
