@@ -33,6 +33,7 @@ def test_a_grid_writes_tidy_results_and_tables_and_shares_the_base(tmp_path: Pat
     for seed in (0, 1):
         bases = {r["acc_all"] for r in rows if r["seed"] == seed and r["round"] == 0}
         assert len(bases) == 1
+    assert len(list((tmp_path / "cells").glob("*/split.json"))) == 6
     done = list((tmp_path / "runs").glob("*/done.json"))
     assert len(done) <= 2 + 2 * 2 * 2
     for row in rows:

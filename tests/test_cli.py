@@ -35,6 +35,7 @@ def bad_inputs(folder: Path) -> dict[str, tuple[list[str], str]]:
     good = toy_images(folder / "good", n_classes=4, n_per_class=6)
     (folder / "unknown.csv").write_text("path,label\nnowhere.jpg,cat\n")
     (folder / "twice.csv").write_text("path,label\na.png,cat\na.png,dog\n")
+    (folder / "repeated.csv").write_text("path,label\na.png,cat\na.png,cat\n")
     (folder / "a.png").write_bytes(next(good.rglob("*.png")).read_bytes())
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 4))
@@ -49,10 +50,12 @@ def bad_inputs(folder: Path) -> dict[str, tuple[list[str], str]]:
         "one class only": (["--data", str(folder / "one-class")], "1 labelled class"),
         "labels of unknown paths": (["--data", str(folder / "unknown.csv")], "nowhere.jpg"),
         "contradictory rows": (["--data", str(folder / "twice.csv")], "a.png"),
+        "duplicate rows": (["--data", str(folder / "repeated.csv")], "listed twice"),
         "NaN embeddings": (["--data", str(folder / "nan.npz")], "NaN"),
         "unknown data set": (["--data", "tyo"], "Did you mean 'toy'"),
         "zero budget": ([*toy, "--budget", "0"], "budget"),
         "negative budget": ([*toy, "--budget", "-5"], "budget"),
+        "budget larger than the pool": ([*toy, "--budget", "100000"], "the pool has only"),
         "unknown strategy": ([*toy, "--strategies", "margn"], "Did you mean 'margin'"),
         "unknown option": ([*toy, "--set", 'query.options={metrc="msp"}'], "Did you mean 'metric'"),
         "unknown setting": ([*toy, "--set", "train.base_epoch=3"], "Did you mean 'base_epochs'"),
@@ -68,7 +71,8 @@ def bad_inputs(folder: Path) -> dict[str, tuple[list[str], str]]:
 
 NAMES = [
     *("missing folder", "empty folder", "one class only", "labels of unknown paths", "contradictory rows"),
-    *("NaN embeddings", "unknown data set", "zero budget", "negative budget", "unknown strategy", "unknown option"),
+    *("duplicate rows", "NaN embeddings", "unknown data set", "zero budget", "negative budget"),
+    *("budget larger than the pool", "unknown strategy", "unknown option"),
     *("unknown setting", "unknown protocol", "malformed setting", "missing settings file", "too many old classes"),
     *("too few slots", "missing weights", "weights that do not fit"),
 ]
@@ -90,15 +94,6 @@ def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(
     assert err.startswith("error: ")
     assert len(err.strip().splitlines()) == 1
     assert not out.exists()
-
-
-def test_a_budget_larger_than_the_pool_asks_about_everything(tmp_path: Path) -> None:
-    from agcd.bench.cells import Cell, run_cell
-    from blobs import FAST
-
-    cell = Cell("toy", "margin", 0, {"train": FAST, "query": {"rounds": 1, "budget": 100_000}})
-    records = run_cell(cell, tmp_path, tmp_path / "cache")
-    assert 0 < records[-1]["n_queried"] < 100_000
 
 
 def test_bench_prints_the_table_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,17 +104,17 @@ def test_unusable_images_are_quarantined(root: Path) -> None:
     assert (dataset.n_rows, dataset.classes, dataset.quarantine[0].path) == (1, ("y",), "bad.png")
 
 
-def test_repeated_lines_are_dropped_and_a_label_fills_a_missing_one(root: Path) -> None:
-    dataset = from_manifest(write(root, "path,label\na.png,x\n./a.png,x\nb.png,\nb.png,y\nb.png,\n"))
-    assert [p.name for p in dataset.paths or ()] == ["a.png", "b.png"]
-    assert dataset.y_class.tolist() == [0, 1]
-
-
-def test_contradictory_lines_are_refused_by_name(root: Path) -> None:
-    with pytest.raises(DataError, match=r"gives 'a\.png' two labels: 'x' and 'y'"):
-        from_manifest(write(root, "path,label\na.png,x\na.png,y\n"))
-    with pytest.raises(DataError, match=r"lists 'a\.png' both as train and as test"):
-        from_manifest(write(root, "path,split\na.png,train\na.png,test\n"))
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("path,label\na.png,x\n./a.png,x\n", r"line 3: './a\.png' is listed twice; once is expected"),
+        ("path,label\na.png,x\na.png,y\n", r"'a\.png' is listed twice, as 'x' for train and as 'y' for train"),
+        ("path,split\na.png,train\na.png,test\n", "twice, as None for train and as None for test"),
+    ],
+)
+def test_a_file_listed_twice_is_refused_by_name(root: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        from_manifest(write(root, text))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agcd.data.scan import contradictory_rows, duplicate_rows, leaked_rows
+from agcd.data.scan import contradictory_rows, describe_health, duplicate_rows, leaked_rows
 from agcd.data.sources import from_folder
 from agcd.errors import DataError
 from agcd.files import digest_bytes
@@ -247,6 +247,11 @@ def test_the_same_content_twice_is_found_as_duplicate_leak_and_contradiction(tmp
     assert [g.tolist() for g in contradictory_rows(dataset)] == [[rows["train/a/2.png"], rows["train/b/1.png"]]]
     assert len(duplicate_rows(dataset)) == 2
     assert len(leaked_rows(toy_rows([3, 3]))) == 0
+    (tmp_path / "train/a/3.png").write_bytes(b"no image")
+    lines = describe_health(from_folder(tmp_path))
+    pieces = ("1 file(s) set aside, the first is train/a/3.png", "1 train row(s) are also test", "1 item(s) stand in")
+    assert all(piece in line for piece, line in zip(pieces, lines, strict=True))
+    assert describe_health(toy_rows([3, 3])) == []
 
 
 def test_a_copy_without_a_label_contradicts_nothing(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 from agcd.bench.examiner import Examiner, make_examiner
 from agcd.config import Config, make_config
 from agcd.data.sources import load_dataset
-from agcd.data.splits import make_split, start_state, truth_in_split_order
+from agcd.data.splits import make_split, save_split, start_state, truth_in_split_order
 from agcd.discovery.loop import LOG, read_log
-from agcd.errors import DataError
+from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.files import digest, read_json, write_json
-from agcd.session import Round, Session
-from agcd.types import Dataset, LabelState, Query
+from agcd.session import Round, Session, check_labels
+from agcd.types import Dataset, LabelState, Query, Split
 
 NO_QUERY = "none"
 """The strategy that asks nothing: base training alone, the paper's "w/o AGCD"."""
@@ -41,27 +41,52 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A cell's data, opened."""
+class Loaded:
+    """A cell's data and where it starts, checked; no features yet."""
 
     dataset: Dataset
-    features: RowFeatures
-    examiner: Examiner
+    split: Split
     labels: LabelState
     n_slots: int
 
 
-def prepare(cell: Cell, cache_dir: Path) -> Prepared:
-    """Load the data, open (or compute) its features and make the split of the cell's seed."""
+@dataclass(frozen=True)
+class Prepared:
+    """A cell's data, opened."""
+
+    dataset: Dataset
+    split: Split
+    labels: LabelState
+    n_slots: int
+    features: RowFeatures
+    examiner: Examiner
+
+
+def load(cell: Cell, cache_dir: Path) -> Loaded:
+    """Read the data and make the split of the cell's seed; what cannot be run is refused here."""
     dataset = load_dataset(cell.data, cache_dir=cache_dir)
     if len(dataset.classes) < 2:
         raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
     split = make_split(dataset, seed=cell.seed, **cell.split)
-    features = open_features(dataset, cell.config.backbone, cache_dir)
-    truth = truth_in_split_order(dataset, split)
-    examiner = make_examiner(dataset, split, truth, features)
+    labels = start_state(dataset, split)
     n_slots = cell.config.n_slots or len(dataset.classes)
-    return Prepared(dataset, features, examiner, start_state(dataset, split), n_slots)
+    check_labels(labels, n_slots)
+    check_budget(cell.config.query.budget, labels)
+    return Loaded(dataset, split, labels, n_slots)
+
+
+def prepare(cell: Cell, cache_dir: Path) -> Prepared:
+    """Load the data and open (or compute) its features."""
+    loaded = load(cell, cache_dir)
+    dataset, split = loaded.dataset, loaded.split
+    features = open_features(dataset, cell.config.backbone, cache_dir)
+    examiner = make_examiner(dataset, split, truth_in_split_order(dataset, split), features)
+    return Prepared(dataset, split, loaded.labels, loaded.n_slots, features, examiner)
+
+
+def check_budget(budget: int | None, labels: LabelState) -> None:
+    if budget is not None and budget > len(labels.pool_rows):
+        raise ConfigError(f"Setting 'query.budget' is {budget}: the pool has only {len(labels.pool_rows)} rows.")
 
 
 def run_base(cell: Cell, out: Path, cache_dir: Path) -> None:
@@ -82,6 +107,7 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
         query = session.ask()
         session.tell(query.rows, prepared.examiner.answer(query.rows))
         records.append(_record(cell, prepared, session, session.train(), query))
+    save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
     write_json(path, records)
     return records
 

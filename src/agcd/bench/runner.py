@@ -10,7 +10,8 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from agcd.bench.cells import Cell, prepare, run_base, run_cell
+from agcd.bench.cells import Cell, load, prepare, run_base, run_cell
+from agcd.data.scan import describe_health
 from agcd.discovery.loop import use_one_thread
 
 Say = Callable[[str], None]
@@ -28,7 +29,11 @@ def run_bench(
 
     Base models come before rounds so that no two processes wait for the same one.
     """
-    for cell in {(cell.data, str(cell.settings.get("backbone"))): cell for cell in cells}.values():
+    distinct = {(cell.data, str(cell.settings.get("backbone"))): cell for cell in cells}.values()
+    for cell in distinct:
+        for line in describe_health(load(cell, cache_dir).dataset):
+            say(line)
+    for cell in distinct:
         prepare(cell, cache_dir)
     bases = list({(c.data, c.seed, str(c.settings), str(c.split)): c for c in cells}.values())
     jobs = min(jobs or os.cpu_count() or 1, len(cells))

@@ -50,7 +50,7 @@ def from_manifest(path: Path | str, *, allow_outside: bool = False) -> Dataset:
         elif not os.path.exists(real):
             missing.append(line.path)
         else:
-            _add(items, real, _to_item(path, line), path)
+            _add(items, real, _to_item(path, line), path, line)
     if missing:
         raise DataError(f"{path} lists {len(missing)} paths that do not exist, the first is {missing[0]!r}.")
     return image_dataset(path.stem, items.values(), strays, otherwise=f"{path} lists no usable image")
@@ -65,15 +65,14 @@ def _to_item(manifest: Path, line: _Line) -> Item:
     return Item(Path(os.path.normpath(manifest.parent / line.path)), line.path, label, SPLITS[line.split.casefold()])
 
 
-def _add(items: dict[str, Item], real: str, item: Item, manifest: Path) -> None:
-    """Keep ``item`` unless its file is listed already; two lines on one file must not contradict each other."""
+def _add(items: dict[str, Item], real: str, item: Item, manifest: Path, line: _Line) -> None:
+    """Take ``item`` unless its file is listed already: a file listed twice is a slip, or a contradiction."""
     known = items.setdefault(real, item)
-    if known.is_test != item.is_test:
-        raise DataError(f"{manifest} lists {item.shown!r} both as train and as test.")
-    if known.label is None:
-        items[real] = item
-    elif item.label not in (None, known.label):
-        raise DataError(f"{manifest} gives {item.shown!r} two labels: {known.label!r} and {item.label!r}.")
+    if known is item:
+        return
+    said = [f"{i.label!r} for {'test' if i.is_test else 'train'}" for i in (known, item)]
+    how = "" if said[0] == said[1] else f", as {said[0]} and as {said[1]}"
+    raise DataError(f"{manifest}, line {line.number}: {item.shown!r} is listed twice{how}; once is expected.")
 
 
 def _locate(manifest: Path, line: _Line, allow_outside: bool) -> str | None:

@@ -9,6 +9,20 @@ import numpy as np
 from agcd.types import Dataset, IntArray
 
 
+def describe_health(dataset: Dataset) -> list[str]:
+    """What a user should know before trusting figures on this data, one sentence each; often nothing."""
+    lines = []
+    if dataset.quarantine:
+        first = dataset.quarantine[0]
+        count = len(dataset.quarantine)
+        lines.append(f"{dataset.name}: {count} file(s) set aside, the first is {first.path}: {first.reason}.")
+    if len(leaked := leaked_rows(dataset)):
+        lines.append(f"{dataset.name}: {len(leaked)} train row(s) are also test rows; test accuracy is flattered.")
+    if contradictory := contradictory_rows(dataset):
+        lines.append(f"{dataset.name}: {len(contradictory)} item(s) stand in several rows with different labels.")
+    return lines
+
+
 def leaked_rows(dataset: Dataset) -> IntArray:
     """Train rows whose content is also a test row: training on them makes the test accuracy a lie."""
     test_keys = {dataset.keys[row] for row in np.flatnonzero(dataset.is_test).tolist()}
