@@ -106,8 +106,19 @@ def test_image_paths_are_accepted(tmp_path: Path) -> None:
     model = make_estimator(settings=settings, cache_dir=tmp_path / "cache").fit([str(p) for p in paths], y)
     assert model.predict(paths[:4]).shape == (4,)
     assert set(model.query(3)) <= set(range(15))
+    before = sorted((tmp_path / "cache").rglob("*"))
+    np.testing.assert_allclose(model.predict_proba(paths[:3]), model.predict_proba(paths)[:3], atol=1e-5)
+    assert sorted((tmp_path / "cache").rglob("*")) == before
     with pytest.raises(DataError, match="cannot be used"):
         model.predict([paths[0], tmp_path / "gone.png"])
+
+
+def test_features_of_images_go_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGCD_CACHE", str(tmp_path / "elsewhere"))
+    paths = sorted(toy_images(tmp_path / "images", n_classes=2, n_per_class=4).rglob("*.png"))
+    settings = SMALL | {"backbone": {"name": "toy", "views": 2, "image_size": 32}}
+    make_estimator(n_classes=2, settings=settings).fit(paths)
+    assert list((tmp_path / "elsewhere").rglob("*.npy"))
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from agcd.config import Config, make_config
+from agcd.config import BackboneConfig, Config, make_config
 from agcd.data.arrays import from_arrays
 from agcd.data.items import Item, image_dataset
 from agcd.errors import DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
+from agcd.files import default_cache
 from agcd.session import ProjectFolders, Session
 from agcd.types import Dataset, FloatArray, IntArray, LabelState, Prediction
 
@@ -35,7 +36,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     strategy : which samples ``query`` picks; ``agcd strategies`` lists them.
     protocol : "quick", "paper" or "official"; chooses the defaults of everything else.
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
-    cache_dir : where features of images are kept. None: a temporary folder, gone after each call.
+    cache_dir : where features of images are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
     random_state : int, RandomState or None.
 
     Attributes
@@ -83,7 +84,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         known, y_class = _known_labels(y, dataset.n_rows)
         n_slots = self.n_classes or (2 * len(known) if len(known) else _N_CLASSES_WITHOUT_LABELS)
         config = self._config()
-        features = self._open(dataset, config)
+        features = self._open(dataset, config.backbone)
         state = LabelState(
             tuple(map(str, known)),
             len(known),
@@ -149,9 +150,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     def _predict(self, X: Any) -> Prediction:
         check_is_fitted(self)
         dataset = self._dataset(X, fit=False)
-        config = self._session.config
-        one_view = config.model_copy(update={"backbone": config.backbone.model_copy(update={"views": 1})})
-        features = self._open(dataset, one_view)
+        # New samples are looked at once: their features are not worth a place on the disk.
+        features = self._open(dataset, self._session.config.backbone.model_copy(update={"cache": "off"}))
         return self._session.latest.fitted.predict(features, np.arange(dataset.n_rows))
 
     def _dataset(self, X: Any, *, fit: bool) -> Dataset:
@@ -160,12 +160,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         X = validate_data(self, X, reset=fit, dtype=np.float32, ensure_min_samples=2 if fit else 1)
         return from_arrays(X, None, name="X")
 
-    def _open(self, dataset: Dataset, config: Config) -> RowFeatures:
-        if self.cache_dir is not None or dataset.paths is None:
-            return open_features(dataset, config.backbone, Path(self.cache_dir or "."))
-        # Without a folder to keep features in, they live only as long as the estimator.
-        self._temporary = tempfile.TemporaryDirectory()
-        return open_features(dataset, config.backbone, Path(self._temporary.name))
+    def _open(self, dataset: Dataset, backbone: BackboneConfig) -> RowFeatures:
+        return open_features(dataset, backbone, Path(self.cache_dir) if self.cache_dir else default_cache())
 
     def _config(self) -> Config:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -15,6 +15,11 @@ from typing import Any
 from agcd.errors import StorageError
 
 
+def default_cache() -> Path:
+    """Where features are kept unless somebody says otherwise; it may be deleted at any time."""
+    return Path(os.environ.get("AGCD_CACHE") or Path.home() / ".cache" / "agcd")
+
+
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
     """A temporary path to fill; it takes the place of ``path`` at the end, or vanishes on any error."""
