@@ -237,6 +237,17 @@ def test_ema_moves_a_tenth_of_the_way() -> None:
         torch.testing.assert_close(now.detach(), 0.9 * old + 0.1 * target.detach())
 
 
+def test_base_training_leaves_student_and_ema_equal_and_a_round_parts_them(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path)
+    base = session.train().fitted
+    for a, b in zip(base.student.parameters(), base.ema.parameters(), strict=True):
+        assert torch.equal(a, b)
+    session.tell(np.array([65]), ["class 3"])
+    active = session.train().fitted
+    assert not torch.equal(active.student.prototypes, active.ema.prototypes)
+
+
 def test_matrices_decay_and_vectors_do_not() -> None:
     from agcd.discovery.simgcd import make_optimiser
 

@@ -143,7 +143,8 @@ class _Run:
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
-        ema_update(self.fitted.ema, self.fitted.student, self.config.ema_decay)
+        # The paper averages in rounds only: after base training both models are the same.
+        ema_update(self.fitted.ema, self.fitted.student, self.config.ema_decay if self.job.round else 0.0)
         return float(loss.detach())
 
     def current_mapping(self) -> LabelMapping:
