@@ -104,6 +104,17 @@ def test_label_ratio_zero_and_a_wrong_number_of_slots_run(tmp_path: Path) -> Non
         assert run_cell(cell, tmp_path, tmp_path / "cache")[-1]["n_slots"] >= n_slots
 
 
+@pytest.mark.parametrize("protocol", ["quick", "paper", "official"])
+def test_every_protocol_runs_with_every_kind_of_strategy(protocol: str, tmp_path: Path) -> None:
+    for strategy in ("random", "badge", "adaptive_novel"):
+        cell = Cell("toy", strategy, 0, {**SETTINGS, "protocol": protocol})
+        records = run_cell(cell, tmp_path, tmp_path / "cache")
+        assert [r["n_queried"] for r in records] == [0, 4, 8]
+        assert all(0 <= r["acc_all"] <= 1 for r in records)
+    switched = [r["phase"] for r in records]
+    assert protocol != "official" or switched == [None, "confident", "informative"]
+
+
 def test_a_cell_knows_its_strategy_and_seed() -> None:
     config = Cell("toy", "badge", 7, SETTINGS).config
     assert (config.query.strategy, config.seed) == ("badge", 7)

@@ -39,24 +39,23 @@ def run_bench(
     jobs = min(jobs or os.cpu_count() or 1, len(cells))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=use_one_thread) as pool:
-        _all_done([pool.submit(run_base, cell, out, cache_dir) for cell in bases], bases, "base", say)
+        trained = {pool.submit(run_base, c, out, cache_dir): f"{c.data} seed {c.seed}" for c in bases}
+        _all_done(trained, "base", say)
         futures = [pool.submit(run_cell, cell, out, cache_dir) for cell in cells]
-        _all_done(futures, list(cells), "rounds", say)
+        names = [f"{c.data} {c.strategy} seed {c.seed}" for c in cells]
+        _all_done(dict(zip(futures, names, strict=True)), "rounds", say)
     return [record for future in futures for record in future.result()]
 
 
-def _all_done(futures: Sequence[Future[Any]], cells: Sequence[Cell], what: str, say: Say) -> None:
+def _all_done(names: dict[Future[Any], str], what: str, say: Say) -> None:
     """Wait for all, with a line and an estimate for each; the first failure stops what has not begun."""
-    started, name_of = time.monotonic(), dict(zip(futures, cells, strict=True))
+    started = time.monotonic()
     try:
-        for n, future in enumerate(as_completed(futures), 1):
+        for n, future in enumerate(as_completed(names), 1):
             future.result()
-            cell = name_of[future]
-            seconds = time.monotonic() - started
-            left = seconds / n * (len(futures) - n)
-            of = f"{cell.data} {cell.strategy} seed {cell.seed}"
-            say(f"{what} {n}/{len(futures)}: {of}, about {left / 60:.0f} min left")
+            left = (time.monotonic() - started) / n * (len(names) - n)
+            say(f"{what} {n}/{len(names)}: {names[future]}, about {left / 60:.0f} min left")
     except BaseException:
-        for future in futures:
+        for future in names:
             future.cancel()
         raise
