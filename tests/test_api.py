@@ -87,6 +87,8 @@ def test_nan_and_minus_one_and_none_all_mean_unlabelled() -> None:
     fitted = [make_estimator(n_classes=4).fit(x, y) for y in variants]
     for other in fitted[1:]:
         np.testing.assert_array_equal(fitted[0].predict_proba(x), other.predict_proba(x))
+        assert other.classes_.tolist() == [0, 1, 2, 3]
+        assert other.classes_.dtype == np.int64
 
 
 def test_query_never_repeats_an_answered_row() -> None:

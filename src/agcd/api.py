@@ -194,11 +194,17 @@ def _known_labels(y: ArrayLike | Sequence[Any] | None, n_rows: int) -> tuple[lis
     values = np.asarray(y, dtype=object).ravel()
     if len(values) != n_rows:
         raise DataError(f"y has {len(values)} labels for {n_rows} samples; one per sample is expected.")
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    plain = [_plain(value) for value in values]
     labelled = [not (v is None or v == -1 or v != v) for v in plain]
     known = sorted({v for v, keep in zip(plain, labelled, strict=True) if keep}, key=lambda v: (str(type(v)), v))
     number = {value: i for i, value in enumerate(known)}
     return known, np.asarray([number[v] if keep else -1 for v, keep in zip(plain, labelled, strict=True)], np.int64)
+
+
+def _plain(value: Any) -> Any:
+    """A label as a Python value; a column of numbers with NaN in it has made whole numbers floats."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _slot_labels(names: Sequence[Any], slot_of_class: IntArray, n_slots: int) -> NDArray[Any]:
