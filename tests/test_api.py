@@ -63,7 +63,7 @@ def test_a_class_beyond_the_slots_grows_the_columns() -> None:
     model = make_estimator(n_classes=2).fit(x, y)
     assert model.predict_proba(x).shape == (120, 2)
     rows = np.array([31, 61, 91])
-    model.teach(rows, truth[rows])
+    model.teach(rows, truth[rows].astype(float))
     assert model.n_classes_ == 4
     assert sorted(model.classes_.tolist()) == [0, 1, 2, 3]
     assert model.predict_proba(x).shape == (120, 4)

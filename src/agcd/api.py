@@ -112,12 +112,10 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
             raise DataError(f"{len(rows)} rows came with {len(labels)} labels; one label per row is expected.")
         if len(rows) and not (rows.min() >= 0 and rows.max() < self._session.features.n_rows):
             raise DataError(f"Rows must lie in 0 to {self._session.features.n_rows - 1}.")
+        told = [_plain(label) for label in labels]
         heard = {str(name) for name in self._names}
-        for label in labels:
-            if str(label) not in heard:
-                heard.add(str(label))
-                self._names.append(label)
-        self._session.tell(rows, [str(label) for label in labels])
+        self._names += [label for label in dict.fromkeys(told) if str(label) not in heard]
+        self._session.tell(rows, [str(label) for label in told])
         return self._train()
 
     def predict(self, X: Any) -> NDArray[Any]:
