@@ -17,6 +17,7 @@ from agcd.bench.story import class_strips, replay, tell_story
 from agcd.mapping import describe_change
 from agcd.report import ClassStrip, write_report
 from agcd.session import Round
+from agcd.types import Dataset
 
 STRATEGY, RIVAL = "adaptive_novel", "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5}}
@@ -37,19 +38,20 @@ def run_demo(out: Path, seed: int, data: str | None = None, settings: dict[str, 
     console.print(rounds_table(ours, rival, replayed.session.rounds, replayed.session.labels.classes))
     console.print(classes_table(class_strips(replayed)))
     command = f"agcd demo --seed {seed}"
-    facts = run_facts(cells[0], replayed.prepared.dataset.n_rows, ours[-1])
+    facts = run_facts(cells[0], replayed.prepared.dataset, ours[-1])
     story = tell_story(replayed, ours, {"Random": rival}, facts, [command, f"agcd bench --data {data} --help"])
     report = write_report(story, out)
     console.print(f"Report: {report} ({time.monotonic() - started:.0f} s in all)")
     return report
 
 
-def run_facts(cell: Cell, n_rows: int, last: dict[str, Any]) -> list[tuple[str, str]]:
+def run_facts(cell: Cell, dataset: Dataset, last: dict[str, Any]) -> list[tuple[str, str]]:
     """What was run, for the head of the report."""
     config = cell.config
+    backbone = f"{config.backbone.name}, {config.backbone.views} views of {config.backbone.image_size} pixels"
     return [
-        ("Images", str(n_rows)),
-        ("Backbone", f"{config.backbone.name}, {config.backbone.views} views of {config.backbone.image_size} pixels"),
+        ("Samples", str(dataset.n_rows)),
+        ("Features", backbone if dataset.paths else "as given"),
         ("Strategy", f"{cell.strategy}, {last['n_queried'] // config.query.rounds} questions a round"),
         ("Training", f"{config.train.base_epochs} base epochs, {config.train.round_epochs} a round"),
         ("Seed", str(cell.seed)),
@@ -61,7 +63,7 @@ def rounds_table(
 ) -> Table:
     """One line per round: labels used, accuracy, novelty of the questions, phase and mapping change."""
     heads = ["round", "labels", "All", "Old", "New", "Nov-C/R/U/I", "phase", "mapping", "All, Random"]
-    table = Table(*heads, title="Accuracy on test images, last epoch of the EMA model (%)")
+    table = Table(*heads, title="Accuracy on test samples, last epoch of the EMA model (%)")
     for i, (mine, other) in enumerate(zip(ours, rival, strict=True)):
         novelty = [f"{mine[k]:.2f}" for k in ("nov_coverage", "nov_ratio", "nov_uniformity", "nov_information")]
         table.add_row(
@@ -89,7 +91,7 @@ def percent(share: float | None) -> str:
 
 def classes_table(strips: Sequence[ClassStrip]) -> Table:
     """The discovered classes, novel ones first."""
-    table = Table("class", "kind", "train images", "asked about", "of them right (%)", title="Classes at the end")
+    table = Table("class", "kind", "train samples", "asked about", "of them right (%)", title="Classes at the end")
     for strip in sorted(strips, key=lambda s: (not s.is_new, -s.size)):
         kind = "novel" if strip.is_new else "old"
         table.add_row(strip.name, kind, str(strip.size), str(len(strip.queried_rows)), percent(strip.purity))
