@@ -98,6 +98,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(
 
 def test_bench_prints_the_table_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGCD_CACHE", str(tmp_path / "cache"))
     settings = tmp_path / "fast.toml"
     settings.write_text("[train]\nbase_epochs = 2\nround_epochs = 1\nprojector_width = 16\n")
     arguments = ["bench", "--data", "toy", "--strategies", "none,margin", "--out", "out", "--seeds", "1"]

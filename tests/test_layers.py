@@ -19,7 +19,7 @@ LAYERS = [
     {"features"},
     {"discovery"},
     {"session", "engine"},
-    {"api", "report", "export", "web"},
+    {"api", "report", "export", "project", "web"},
     {"bench"},
     {"cli"},
 ]

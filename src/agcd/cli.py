@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from agcd import __version__
 from agcd.errors import AgcdError, ConfigError
+from agcd.files import default_cache
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,7 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-CacheOption = Annotated[Path, typer.Option("--cache", help="Folder for features and unpacked data; may be deleted.")]
+CacheOption = Annotated[
+    Path | None, typer.Option("--cache", help="Folder for features and unpacked data; default ~/.cache/agcd.")
+]
+ProjectArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
 ]
@@ -44,6 +49,109 @@ def demo(
 
 
 @app.command()
+def init(
+    folder: ProjectArgument,
+    images: Annotated[Path, typer.Option(help="A folder of images (class folders are labels), or a manifest.")],
+    labels: Annotated[Path | None, typer.Option(help="CSV with path and label, in place of class folders.")] = None,
+    classes: Annotated[int | None, typer.Option(help="Classes to look for, known and unknown together.")] = None,
+    set_: SetOption = None,
+) -> None:
+    """Make a project from a folder of images, and print the health of the images."""
+    from agcd.project import Project
+
+    values = _with_overrides({}, set_ or [])
+    Project.create(folder, images, labels, classes, values, print).close()
+    print(f"next: agcd train {folder}")
+
+
+@app.command()
+def train(folder: ProjectArgument) -> None:
+    """Train the next round of a project; continues what was broken off."""
+    from agcd.project import Project
+
+    with Project.open(folder) as project:
+        done = project.train(lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr))
+    if not done.is_new:
+        print(f"round {done.round} is up to date: there are no new labels to learn from")
+    else:
+        print(
+            f"round {done.round} is trained on {done.metrics['n_labels']} labels of {done.metrics['n_classes']} classes"
+        )
+    print(f"next: agcd query {folder} -n 20 --out questions.csv")
+
+
+@app.command()
+def query(
+    folder: ProjectArgument,
+    n: Annotated[int | None, typer.Option("-n", help="Questions; default one per class to be found.")] = None,
+    out: Annotated[Path | None, typer.Option(help="CSV to write; default the screen.")] = None,
+) -> None:
+    """Write the images worth asking about as CSV, with an empty column for the labels."""
+    from agcd.project import Project
+    from agcd.project.answers import question_table
+
+    with Project.open(folder) as project:
+        _write_or_print(question_table(project.ask(n), project.paths), out)
+
+
+@app.command()
+def label(
+    folder: ProjectArgument,
+    from_: Annotated[Path, typer.Option("--from", help="CSV with row or path, and label, skip, unsure or junk.")],
+    who: Annotated[str, typer.Option(help="Whose answers they are.")] = "me",
+) -> None:
+    """Store the answers in a CSV; new names become classes."""
+    from agcd.project import Project
+    from agcd.project.answers import read_answers
+
+    with Project.open(folder) as project:
+        print("\n".join(project.tell(read_answers(from_, project.paths), who).lines()))
+
+
+@app.command()
+def undo(folder: ProjectArgument) -> None:
+    """Take back the last answers, or the last change of classes; again for the ones before."""
+    from agcd.project import Project
+
+    with Project.open(folder) as project:
+        print(f"undone: {project.undo()}")
+
+
+@app.command()
+def status(folder: ProjectArgument) -> None:
+    """Say what is labelled, asked and trained."""
+    from agcd.project import Project
+
+    with Project.open(folder) as project:
+        print("\n".join(project.status().lines()))
+
+
+@app.command()
+def predict(
+    folder: ProjectArgument,
+    new_images: Annotated[list[Path], typer.Argument(help="One folder, or image files.")],
+    out: Annotated[Path | None, typer.Option(help="CSV to write; default the screen.")] = None,
+) -> None:
+    """Name the classes of new images."""
+    from agcd.project import Project
+
+    with Project.open(folder) as project:
+        _write_or_print(project.predict(new_images), out)
+
+
+@app.command()
+def export(
+    folder: ProjectArgument,
+    out: Annotated[Path, typer.Option(help="Folder for labels and predictions, as CSV and Parquet.")],
+) -> None:
+    """Write the labels, and the predictions for all images."""
+    from agcd.project import Project
+
+    with Project.open(folder) as project:
+        print("\n".join(str(path) for path in project.export(out)))
+
+
+@app.command()
 def bench(
     data: Annotated[list[str], typer.Option(help="A named data set, folder, manifest or .npz; may be repeated.")],
     strategies: Annotated[str, typer.Option(help="Comma-separated; 'none' is base training alone.")],
@@ -58,7 +166,7 @@ def bench(
     jobs: Annotated[int | None, typer.Option(help="Parallel processes; default one per core.", min=1)] = None,
     settings: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     set_: SetOption = None,
-    cache: CacheOption = Path("cache"),
+    cache: CacheOption = None,
 ) -> None:
     """Compare strategies over data sets and seeds with a simulated oracle; resumable."""
     from agcd.bench.grid import make_cells, report_bench
@@ -69,7 +177,7 @@ def bench(
         values = _with_overrides(values, [f"query.budget={budget}"])
     split = {"n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
     cells = make_cells(data, [s.strip() for s in strategies.split(",")], seeds, values, split)
-    print(report_bench(cells, out, cache, jobs=jobs))
+    print(report_bench(cells, out, cache or default_cache(), jobs=jobs))
 
 
 @app.command()
@@ -96,6 +204,16 @@ def data() -> None:
 def version() -> None:
     """Print the version."""
     print(__version__)
+
+
+def _write_or_print(table: Mapping[str, Sequence[Any]], out: Path | None) -> None:
+    from agcd.data.tables import table_text, write_table
+
+    if out is None:
+        print(table_text(table), end="")
+    else:
+        write_table(out, table)
+        print(f"{out}: {len(next(iter(table.values())))} lines")
 
 
 def _read_settings(path: Path | None) -> dict[str, Any]:

@@ -116,6 +116,12 @@ class Session:
         """Questions per round: as configured, else one per novel slot."""
         return self.config.query.budget or max(1, self.latest.fitted.n_slots - self.labels.n_old)
 
+    def resume(self, n_rounds: int) -> None:
+        """Take up the first ``n_rounds`` finished rounds of numbered folders as they stand, without their labels."""
+        for number in range(n_rounds):
+            folder = self.folders.run(number, "")
+            self.rounds.append(self._load(folder, number, read_json(folder / "done.json")["key"]))
+
     def train(self) -> Round:
         """Base training on the first call, one active round on each later one; a finished round is only loaded."""
         number = len(self.rounds)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agcd.data.items import Item, clean_name, image_dataset
+from agcd.data.tables import read_table
 from agcd.errors import DataError, did_you_mean
 from agcd.types import Dataset, Quarantined
 
@@ -90,23 +89,8 @@ def _locate(manifest: Path, line: _Line, allow_outside: bool) -> str | None:
 
 
 def _read_csv(path: Path) -> Iterator[_Line]:
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", "replace")  # what spreadsheets on Windows write
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        names = next(reader, [])
-        places = _places(path, names)
-        for cells in reader:
-            if len(cells) > len(names):
-                raise DataError(f"{path}, line {reader.line_num}: {len(cells)} cells for {len(names)} columns.")
-            if cells:
-                yield _line(reader.line_num, {c: cells[i] for c, i in places.items() if i < len(cells)})
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: not valid CSV ({error}).") from None
+    for number, cells in read_table(path, ("path",)):
+        yield _line(number, cells)
 
 
 def _read_parquet(path: Path) -> Iterator[_Line]:

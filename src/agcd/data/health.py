@@ -1,0 +1,118 @@
+"""The health report of a folder of images: what a person should know before spending an hour on it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from agcd.data.images import FORMATS, ImageError, decode
+from agcd.data.scan import contradictory_rows, duplicate_rows, leaked_rows
+from agcd.types import BoolArray, Dataset, FloatArray
+
+TINY_SIDE = 32
+HUGE_PIXELS = 20_000_000
+MAX_HASHED = 20_000
+"""Images up to which near duplicates are looked for: every image must be decoded for it."""
+_NEAR_BITS = 4
+_BLOCK = 2000
+_SHOWN, _SHOWN_CLASSES = 5, 50
+
+
+def health_report(dataset: Dataset) -> list[str]:
+    """One sentence per finding, counts first."""
+    lines = [*_counts(dataset), *_set_aside(dataset)]
+    groups = duplicate_rows(dataset)
+    if groups:
+        lines.append(f"{sum(map(len, groups)) - len(groups)} exact duplicate(s) of other images")
+    if len(leaked := leaked_rows(dataset)):
+        lines.append(f"{len(leaked)} training image(s) are also test images: accuracy on the test images is flattered")
+    for rows in contradictory_rows(dataset)[:_SHOWN]:
+        said = sorted({dataset.classes[c] for c in dataset.y_class[rows].tolist() if c >= 0})
+        lines.append(f"the same image is labelled {' and '.join(map(repr, said))}: {_path(dataset, int(rows[0]))}")
+    return lines + _looks(dataset)
+
+
+def _counts(dataset: Dataset) -> list[str]:
+    train = dataset.y_class[~dataset.is_test]
+    n_test = int(dataset.is_test.sum())
+    lines = [f"{dataset.n_rows} images: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled, {n_test} test"]
+    count = Counter(train[train >= 0].tolist())
+    lines += [f"  {dataset.classes[c]}: {count[c]} labelled" for c in sorted(count)[:_SHOWN_CLASSES]]
+    return lines + ([f"  and {len(count) - _SHOWN_CLASSES} more classes"] if len(count) > _SHOWN_CLASSES else [])
+
+
+def _set_aside(dataset: Dataset) -> list[str]:
+    refused = dataset.quarantine
+    lines = [f"{len(refused)} file(s) set aside"] if refused else []
+    lines += [f"  {q.path}: {q.reason}" for q in refused[:_SHOWN]]
+    return lines + ([f"  and {len(refused) - _SHOWN} more"] if len(refused) > _SHOWN else [])
+
+
+def _looks(dataset: Dataset) -> list[str]:
+    """Sizes from the headers of all images; near duplicates where there are not too many."""
+    paths = dataset.paths or ()
+    with ThreadPoolExecutor(4) as threads:
+        sizes = [size for size in threads.map(_size, paths) if size is not None]
+        hashes = list(threads.map(_difference_hash, paths)) if len(paths) <= MAX_HASHED else None
+    lines = []
+    if n_tiny := sum(min(size) < TINY_SIDE for size in sizes):
+        lines.append(f"{n_tiny} tiny image(s), less than {TINY_SIDE} pixels wide or high")
+    if n_huge := sum(width * height > HUGE_PIXELS for width, height in sizes):
+        lines.append(f"{n_huge} huge image(s), more than {HUGE_PIXELS // 10**6} million pixels")
+    if hashes is None:
+        lines.append(f"near duplicates were not looked for: more than {MAX_HASHED} images")
+    elif n_near := _n_near(hashes, dataset.keys):
+        lines.append(f"{n_near} image(s) look nearly the same as another one")
+    return lines
+
+
+def _size(path: Path) -> tuple[int, int] | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"PIL\.")
+            # A pipe that has taken the file's place since the scan must not keep us waiting.
+            with open(
+                path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+            ) as file:
+                return Image.open(file, formats=FORMATS).size
+    except Exception:  # it was usable a moment ago; whatever happened since, a report must not stop for it
+        return None
+
+
+def _difference_hash(path: Path) -> BoolArray | None:
+    """64 bits: whether each of 8 × 8 grey cells is brighter than its right neighbour; None for damage or flatness."""
+    try:
+        grey = decode(path, draft_size=32).convert("L").resize((9, 8), Image.Resampling.BOX)
+    except ImageError:
+        return None
+    cells = np.asarray(grey, dtype=np.int16)
+    bits = np.asarray(cells[:, :-1] > cells[:, 1:]).ravel()
+    return bits if 8 <= bits.sum() <= 56 else None  # plain backgrounds all hash alike and say nothing
+
+
+def _n_near(hashes: Sequence[BoolArray | None], keys: Sequence[str]) -> int:
+    """Images with another of different content at most four bits away."""
+    hashed = [(key, one) for key, one in zip(keys, hashes, strict=True) if one is not None]
+    if not hashed:
+        return 0
+    bits = np.stack([one for _, one in hashed]).astype(np.float32)
+    content = np.unique([key for key, _ in hashed], return_inverse=True)[1]
+    ones = bits.sum(1)
+    n_near = 0
+    for start in range(0, len(hashed), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        distance: FloatArray = ones[block, None] + ones[None, :] - 2 * (bits[block] @ bits.T)
+        close = (distance <= _NEAR_BITS) & (content[block, None] != content[None, :])
+        n_near += int(close.any(1).sum())
+    return n_near
+
+
+def _path(dataset: Dataset, row: int) -> str:
+    return str(dataset.paths[row]) if dataset.paths else f"row {row}"

@@ -1,0 +1,76 @@
+"""Small tables that people open in a spreadsheet: read with patience, written so that no cell runs as a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agcd.errors import DataError, did_you_mean
+from agcd.files import written_aside
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def read_table(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The line number and the cells by column name of every line; the ``needed`` columns must be there."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", "replace")  # what spreadsheets on Windows write
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        names = _column_names(path, next(reader, []), needed)
+        for cells in reader:
+            if len(cells) > len(names):
+                raise DataError(f"{path}, line {reader.line_num}: {len(cells)} cells for {len(names)} columns.")
+            if not cells:
+                continue
+            padded = [*cells, *[""] * (len(names) - len(cells))]
+            yield reader.line_num, {name: plain(cell) for name, cell in zip(names, padded, strict=True)}
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: not valid CSV ({error}).") from None
+
+
+def _column_names(path: Path, cells: Sequence[str], needed: Sequence[str]) -> list[str]:
+    names = [cell.strip().casefold() for cell in cells]
+    for column in needed:
+        if column not in names:
+            raise DataError(f"{path} has no column {column!r}.{did_you_mean(column, [n[:40] for n in names[:20]])}")
+        if names.count(column) > 1:
+            raise DataError(f"{path} has {names.count(column)} columns called {column!r}.")
+    return names
+
+
+def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """``columns`` as CSV, whole or not at all."""
+    with written_aside(path) as aside:
+        aside.write_text(table_text(columns), encoding="utf-8", newline="")
+
+
+def table_text(columns: Mapping[str, Sequence[Any]]) -> str:
+    """``columns`` of equal length as CSV text; None is an empty cell."""
+    return "".join(map(_line, [tuple(columns), *zip(*columns.values(), strict=True)]))
+
+
+def _line(cells: Iterable[Any]) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out).writerow([escaped(cell) for cell in cells])  # it quotes a lone \r only when lines end in \r\n
+    return out.getvalue().removesuffix("\r\n") + "\n"
+
+
+def escaped(cell: Any) -> Any:
+    """Text that a spreadsheet would run as a formula gets a leading apostrophe; numbers are left alone."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def plain(cell: str) -> str:
+    """What ``escaped`` was given."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

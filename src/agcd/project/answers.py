@@ -1,0 +1,145 @@
+"""Answers from people: read from a CSV, checked, stored as events, taken back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agcd.data.tables import read_table
+from agcd.errors import DataError
+from agcd.records.classes import Registry, clean_class_name, clean_text
+from agcd.records.events import PASSES, LabelEvent, Source, new_uid
+from agcd.records.queries import StoredQuery, query_of_row
+from agcd.records.store import Store
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a person says about a row: the name of a class, or skip, unsure or junk."""
+
+    row: int
+    says: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of some answers."""
+
+    counts: dict[str, int]
+    """How many of each kind were stored."""
+    new_classes: tuple[str, ...]
+    n_known: int
+    """How many this person had given already."""
+
+    def lines(self) -> list[str]:
+        """The same in words."""
+        stored = ", ".join(f"{count} {kind}" for kind, count in self.counts.items()) or "nothing new"
+        lines = [f"stored: {stored}" + (f"; {self.n_known} known already" if self.n_known else "")]
+        return lines + ([f"new classes: {', '.join(self.new_classes)}"] if self.new_classes else [])
+
+
+def question_table(query: StoredQuery, paths: Sequence[str]) -> dict[str, list[int] | list[str]]:
+    """A query as columns, with an empty one for the answers."""
+    return {
+        "row": [question.row for question in query.questions],
+        "path": [paths[question.row] for question in query.questions],
+        "why": [question.reason for question in query.questions],
+        "label": [""] * len(query.questions),
+    }
+
+
+def read_answers(file: Path, paths: Sequence[str]) -> list[Answer]:
+    """The answers in a CSV with columns ``row`` or ``path`` (or both) and ``label``; empty labels are no answers."""
+    row_of = {path: row for row, path in enumerate(paths)}
+    answers: dict[int, Answer] = {}
+    for line, cells in read_table(file, ("label",)):
+        if not cells["label"].strip():
+            continue
+        answer = Answer(_row(file, line, cells, row_of, paths), cells["label"])
+        known = answers.setdefault(answer.row, answer)
+        if known != answer:
+            said = f"{known.says!r} and {answer.says!r}"
+            raise DataError(f"{file}, line {line}: row {answer.row} is answered twice, with {said}.")
+    return list(answers.values())
+
+
+def _row(file: Path, line: int, cells: dict[str, str], row_of: dict[str, int], paths: Sequence[str]) -> int:
+    number, path = cells.get("row", "").strip(), cells.get("path", "")
+    if not number:
+        if path not in row_of:
+            raise DataError(f"{file}, line {line}: {path!r} is not an image of this project.")
+        return row_of[path]
+    if not (number.isascii() and number.isdigit() and int(number) < len(paths)):
+        raise DataError(f"{file}, line {line}: row is {number!r}; a number from 0 to {len(paths) - 1} is expected.")
+    if path and paths[int(number)] != path:
+        raise DataError(f"{file}, line {line}: row {number} is {paths[int(number)]!r}, not {path!r}.")
+    return int(number)
+
+
+def write_answers(store: Store, answers: Sequence[Answer], who: str, source: Source) -> Told:
+    """Store ``answers`` as one batch, all or none."""
+    who = clean_text(who, "name of a person")
+    with store.transaction():
+        started = len(store.runs())
+        # Before the first training every class is an old one, and every label known from the start.
+        made = _new_classes(answers, store.registry(), who, source, old=started == 0)
+        store.append(made)
+        registry, group = store.registry(), new_uid()
+        events = [_event(store, registry, answer, who, source, started) for answer in answers]
+        fresh = [replace(e, group=group) for e in events if not _said_before(store, registry, e)]
+        store.append(fresh)
+    names = tuple(event.payload["name"] for event in made)
+    return Told(dict(Counter(event.kind for event in fresh)), names, len(events) - len(fresh))
+
+
+def _new_classes(
+    answers: Iterable[Answer], registry: Registry, who: str, source: Source, *, old: bool
+) -> list[LabelEvent]:
+    """The birth of every class that is named for the first time, in the order of naming."""
+    made: dict[str, LabelEvent] = {}
+    for answer in answers:
+        if _passes(answer):
+            continue
+        name = clean_class_name(answer.says)
+        if registry.find(name) is None and name.casefold() not in made:
+            payload = {"name": name, "old": old}
+            made[name.casefold()] = LabelEvent("create", who, source, class_id=new_uid(), payload=payload)
+    return list(made.values())
+
+
+def _event(store: Store, registry: Registry, answer: Answer, who: str, source: Source, started: int) -> LabelEvent:
+    query_id, round_ = query_of_row(store, answer.row) or (None, started)
+    event = LabelEvent("skip", who, source, row=answer.row, query_id=query_id, round=round_)
+    if _passes(answer):
+        return replace(event, kind=answer.says.strip().casefold())  # type: ignore[arg-type]
+    info = registry.find(clean_class_name(answer.says))
+    assert info is not None
+    if info.retired:
+        raise DataError(f"Class {info.name!r} is retired and takes no more labels.")
+    return replace(event, kind="label", class_id=info.id)
+
+
+def _said_before(store: Store, registry: Registry, event: LabelEvent) -> bool:
+    assert event.row is not None
+    last = store.last_answer(event.row, event.who)
+    if last is None or last.kind != event.kind:
+        return False
+    return last.class_id is None or registry.resolve(last.class_id).id == event.class_id
+
+
+def _passes(answer: Answer) -> bool:
+    return answer.says.strip().casefold() in PASSES
+
+
+def undo_last(store: Store) -> str:
+    """Void the last thing that a person did and that still stands; says what it was."""
+    with store.transaction():
+        undone = store.last_deed()
+        if not undone:
+            raise DataError("There is nothing to undo.")
+        last, target = undone[-1], undone[-1].group or undone[-1].uid
+        store.append([LabelEvent("void", last.who, last.source, payload={"target": target})])
+    what = ", ".join(f"{count} {kind}" for kind, count in Counter(event.kind for event in undone).items())
+    return f"{what} by {last.who} of {last.at[:16].replace('T', ' ')} UTC"

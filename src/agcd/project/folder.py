@@ -1,0 +1,166 @@
+"""The project folder: ``agcd.toml`` and ``project.db`` are the truth, ``runs/`` follows, ``cache/`` may go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from agcd.config import Config
+from agcd.errors import ConfigError, DataError
+from agcd.files import read_json
+from agcd.project.answers import Answer, Told, undo_last, write_answers
+from agcd.project.create import CONFIG, RECORDS, create_project, read_settings
+from agcd.project.status import Status, status_of
+from agcd.project.tables import export_tables, prediction_table
+from agcd.records.events import Source
+from agcd.records.fold import fold_with_ids
+from agcd.records.queries import StoredQuery
+from agcd.records.store import Store
+from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState
+
+if TYPE_CHECKING:
+    from agcd.discovery.loop import Log
+    from agcd.project.rounds import Trained
+
+
+class Project:
+    """An open project; close it, or use it in a ``with`` block. Only training, asking and predicting load torch."""
+
+    def __init__(self, folder: Path, store: Store, config: Config, images: Path) -> None:
+        self.folder, self.store, self.config, self.images = folder, store, config, images
+        self.keys, self.paths, self.is_test = store.rows()
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        images: Path,
+        labels_csv: Path | None = None,
+        n_classes: int | None = None,
+        settings: dict[str, Any] | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Self:
+        """Scan ``images`` and make the project; ``say`` gets the health report. Nothing is written on an error."""
+        create_project(folder, images, labels_csv, n_classes, settings or {}, say)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """The project at ``folder``."""
+        if not (folder / RECORDS).is_file():
+            raise DataError(f"There is no project at {folder}: make one with agcd init.")
+        config, images = read_settings(folder / CONFIG)
+        return cls(folder, Store(folder / RECORDS), config, images)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def train(self, echo: Log | None = None) -> Trained:
+        """Train the next round if there is something new to learn; a broken-off round is continued."""
+        from agcd.project import rounds
+
+        return rounds.train(self, echo)
+
+    def ask(self, n: int | None = None) -> StoredQuery:
+        """The ``n`` images (default: as configured) whose labels would help most; the query is stored."""
+        from agcd.project import rounds
+
+        return rounds.ask(self, n)
+
+    def tell(self, answers: Sequence[Answer], who: str = "me", source: Source = "import") -> Told:
+        """Store answers, all or none; what this person has said already is not stored again."""
+        return write_answers(self.store, answers, who, source)
+
+    def undo(self) -> str:
+        """Take back the last answer, batch of answers or change of classes; says what it was."""
+        return undo_last(self.store)
+
+    def status(self) -> Status:
+        """Where the project stands."""
+        return status_of(self)
+
+    def predictions(self) -> dict[str, list[Any]]:
+        """What the last round says about every image, by column; people's labels come before the model's."""
+        return prediction_table(self)
+
+    def predict(self, new_images: Sequence[Path]) -> dict[str, list[Any]]:
+        """Classes of images that are not in the project: one folder, or files."""
+        from agcd.project import rounds
+
+        return rounds.predict(self, new_images)
+
+    def export(self, out: Path) -> list[Path]:
+        """Write labels and predictions as CSV and Parquet; returns the files."""
+        return export_tables(self, out)
+
+    @property
+    def n_slots(self) -> int:
+        if self.config.n_slots is None:
+            raise ConfigError(f"{self.folder / CONFIG} has no n_slots, the number of classes to look for.")
+        return self.config.n_slots
+
+    def labels(self, upto: int | None = None) -> tuple[LabelState, tuple[str, ...]]:
+        """What was said up to an event, and the id of each class number."""
+        return fold_with_ids(self.store.events(upto), self.is_test, self.store.runs().get(0))
+
+    def dataset(self) -> Dataset:
+        """The rows as they were scanned; labels are in the events, not here."""
+        if not self.images.is_dir():
+            raise DataError(
+                f"There is no folder {self.images}: set 'images' in {self.folder / CONFIG} to its new place."
+            )
+        y_class = np.full(len(self.keys), UNLABELLED, dtype=np.int64)
+        paths = tuple(self.images / path for path in self.paths)
+        return Dataset(os.path.basename(self.images), (), y_class, self.is_test, self.keys, paths)
+
+    def run_folder(self, number: int) -> Path:
+        return self.folder / "runs" / f"{number:03d}"
+
+    @property
+    def n_finished(self) -> int:
+        """How many rounds are done, counting base training."""
+        begun, number = self.store.runs(), 0
+        while number in begun and (self.run_folder(number) / "done.json").exists():
+            number += 1
+        return number
+
+    @property
+    def in_training(self) -> bool:
+        """Whether a round was begun and is not finished."""
+        return self.n_finished in self.store.runs()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether training would learn something: the labels differ from those of the last finished round."""
+        number = self.n_finished
+        if number == 0 or self.in_training:
+            return True
+        then, now = (self.labels(upto)[0] for upto in (self.store.runs()[number - 1], None))
+        return not np.array_equal(then.y_class, now.y_class)
+
+    def slot_names(self) -> tuple[list[str | None], BoolArray]:
+        """The present name of each slot of the last round, or None, and whether the slot is novel."""
+        number = self.n_finished - 1
+        if number < 0:
+            raise ConfigError(f"Nothing is trained yet: run agcd train {self.folder} first.")
+        folder = self.run_folder(number)
+        n_slots: int = read_json(folder / "metrics.json")["n_slots"]
+        slot_of_class: list[int] = read_json(folder / "mapping.json")["last"]["slot_of_class"]
+        labels, class_ids = self.labels(self.store.runs()[number])
+        registry = self.store.registry()
+        names: list[str | None] = [None] * n_slots
+        novel = np.arange(n_slots) >= labels.n_old
+        for class_id, slot in zip(class_ids, slot_of_class, strict=True):
+            info = registry.resolve(class_id)
+            names[slot], novel[slot] = info.name, not info.is_old
+        return names, novel

@@ -1,0 +1,147 @@
+"""Training, asking and predicting in a project, through the same ``Session`` as the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agcd.data.folder import from_folder
+from agcd.data.items import Item, image_dataset
+from agcd.discovery.fitted import Fitted
+from agcd.discovery.loop import Log
+from agcd.errors import ConfigError, DataError
+from agcd.features import open_features
+from agcd.features.rows import RowFeatures
+from agcd.files import read_json
+from agcd.project.tables import shown_name
+from agcd.records.queries import Question, StoredQuery, add_query
+from agcd.session import ProjectFolders, Session, check_labels
+from agcd.strategies.uncertainty import margin_of
+from agcd.types import Dataset, LabelMapping, LabelState
+
+if TYPE_CHECKING:
+    from agcd.project.folder import Project
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The last round, and whether this call had anything to do for it."""
+
+    round: int
+    is_new: bool
+    metrics: dict[str, Any]
+
+
+def train(project: Project, echo: Log | None = None) -> Trained:
+    """Train the next round on all that was said before it began; labels that come in meanwhile wait."""
+    number = project.n_finished
+    if not project.is_due:
+        return Trained(number - 1, False, read_json(project.run_folder(number - 1) / "metrics.json"))
+    if not project.in_training:
+        check_labels(project.labels()[0], project.n_slots)
+    features = _features(project)
+    labels, class_ids = project.labels(project.store.begin_run(number))
+    session = _session(project, features, labels, number, echo)
+    if number:
+        before = project.labels(project.store.runs()[number - 1])[1]
+        session.rounds[-1] = replace(session.latest, last=realigned(session.latest.last, before, class_ids))
+    done = session.train()
+    return Trained(done.number, True, done.metrics)
+
+
+def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) -> LabelMapping:
+    """``mapping`` in the class numbers of ``now``; merging or undoing may renumber novel classes. −1: no slot yet."""
+    place = {class_id: c for c, class_id in enumerate(before)}
+    known = np.array([place.get(class_id, -1) for class_id in now], dtype=np.int64)
+    slots = np.append(mapping.slot_of_class, -1)[known]
+    return replace(mapping, slot_of_class=slots, observed=np.append(mapping.observed, False)[known])
+
+
+def ask(project: Project, n: int | None = None) -> StoredQuery:
+    """Ask the last finished round's model; rows that were answered since are not asked about again."""
+    number = project.n_finished
+    if number == 0:
+        raise ConfigError(f"Nothing is trained yet: run agcd train {project.folder} first.")
+    if n is not None and n < 1:
+        raise ConfigError(f"{n} questions were asked for; at least 1 is expected.")
+    # The mapping knows the classes of its own round only, so newer answers count as passed until the next one.
+    then, now = (project.labels(upto)[0] for upto in (project.store.runs()[number - 1], None))
+    answered = np.ones(len(project.keys), dtype=np.bool_)
+    answered[now.pool_rows] = False
+    labels = replace(then, passed=then.passed | answered)
+    if not len(labels.pool_rows):
+        raise DataError("There is nothing left to ask: every image has an answer.")
+    features = _features(project)
+    session = _session(project, features, labels, number, None)
+    query = session.ask(n)
+    slots = session.latest.fitted.predict(features, query.rows, "student").y_slot
+    asked = zip(query.rows.tolist(), query.reasons, query.scores.tolist(), slots.tolist(), strict=True)
+    questions = [Question(row, rank, why, score, slot) for rank, (row, why, score, slot) in enumerate(asked)]
+    return add_query(project.store, number, query.strategy, query.model_id, questions)
+
+
+def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]]:
+    """Class, old or new, probability and margin of images from elsewhere; unusable ones have a reason instead."""
+    names, novel = project.slot_names()
+    dataset, shown = _new_dataset(new_images)
+    # New images are looked at once: their features are not worth a place on the disk.
+    features = open_features(dataset, project.config.backbone.model_copy(update={"cache": "off"}), project.folder)
+    fitted = Fitted.load(_checked_run(project, project.n_finished - 1) / "model.safetensors", features)
+    prediction = fitted.predict(features, np.arange(dataset.n_rows))
+    good = [row for row in range(dataset.n_rows) if row not in features.bad_rows]
+    slots = prediction.y_slot[good].tolist()
+    bad = [(shown[row], reason) for row, reason in sorted(features.bad_rows.items())]
+    bad += [(refused.path, refused.reason) for refused in dataset.quarantine]
+    blank = [None] * len(bad)
+    return {
+        "path": [*(shown[row] for row in good), *(path for path, _ in bad)],
+        "class": [*(shown_name(names, slot) for slot in slots), *blank],
+        "novel": [*(bool(novel[slot]) for slot in slots), *blank],
+        "probability": [*prediction.probs.max(1)[good].tolist(), *blank],
+        "margin": [*margin_of(prediction.probs)[good].tolist(), *blank],
+        "problem": [*[None] * len(good), *(reason for _, reason in bad)],
+    }
+
+
+def _new_dataset(new_images: Sequence[Path]) -> tuple[Dataset, list[str]]:
+    """The images and how their paths are shown."""
+    if len(new_images) == 1 and new_images[0].is_dir():
+        dataset = from_folder(new_images[0])
+        return dataset, [path.relative_to(new_images[0]).as_posix() for path in dataset.paths or ()]
+    for path in new_images:
+        if not path.is_file():
+            raise DataError(f"{path} is not an image file; give one folder, or files.")
+    items = [Item(path, str(path), None) for path in new_images]
+    dataset = image_dataset("new images", items, otherwise="None of the given files is a usable image")
+    return dataset, [str(path) for path in dataset.paths or ()]
+
+
+def _features(project: Project) -> RowFeatures:
+    for number in range(project.n_finished):
+        _checked_run(project, number)
+    return open_features(project.dataset(), project.config.backbone, project.folder / "cache")
+
+
+def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
+    """A session that has taken up the finished rounds."""
+    folders = ProjectFolders(project.folder)
+    session = Session(features, labels, project.config, project.n_slots, folders, echo=echo)
+    session.resume(n_rounds)
+    return session
+
+
+def _checked_run(project: Project, number: int) -> Path:
+    """The folder of a finished round, which must have been trained on features like ours."""
+    folder = project.run_folder(number)
+    stored, own = read_json(folder / "config.json")["settings"]["backbone"], project.config.snapshot()["backbone"]
+    for key in ("name", "weights", "image_size", "trainable_blocks"):
+        if stored[key] != own[key]:
+            raise ConfigError(
+                f"{folder} was trained with backbone.{key} = {stored[key]!r}, agcd.toml now says {own[key]!r}: "
+                "put it back, or make a new project."
+            )
+    return folder

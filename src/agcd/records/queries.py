@@ -1,0 +1,99 @@
+"""Questions as they were asked, and who is looking at which: two people never get the same one unless they should."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agcd.files import digest
+from agcd.records.events import ANSWERS
+from agcd.records.store import Store
+
+LEASE_SECONDS = 300.0
+_ANSWER_KINDS = ", ".join(f"'{kind}'" for kind in ANSWERS)
+_ANSWERED = f"""SELECT who FROM events WHERE events.row = questions.row AND kind IN ({_ANSWER_KINDS})
+    AND source != 'seed' AND id NOT IN (SELECT event_id FROM dead)"""
+_CLAIM = f"""
+    INSERT INTO leases
+    SELECT query_id, row, :who, :until FROM questions
+    WHERE query_id = :query_id AND :who NOT IN ({_ANSWERED}) AND (
+        SELECT count(*) FROM (
+            {_ANSWERED} UNION SELECT who FROM leases WHERE leases.row = questions.row AND until > :now AND who != :who
+        )
+    ) < :overlap
+    ORDER BY rank LIMIT 1
+    ON CONFLICT (query_id, row, who) DO UPDATE SET until = excluded.until
+    RETURNING row
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One row of a query: its rank, why it was chosen, its score, and the slot that the model predicts."""
+
+    row: int
+    rank: int
+    reason: str
+    score: float
+    slot: int
+
+
+@dataclass(frozen=True)
+class StoredQuery:
+    """A query of one round with its questions in the order of rank."""
+
+    id: str
+    round: int
+    strategy: str
+    model_id: str
+    questions: tuple[Question, ...]
+
+
+def add_query(store: Store, round_: int, strategy: str, model_id: str, questions: Sequence[Question]) -> StoredQuery:
+    """Store a query; the same one again is the one that is stored."""
+    query_id = digest([round_, strategy, model_id, [question.row for question in questions]])
+    with store.transaction():
+        if not store.select("SELECT 1 FROM queries WHERE id = ?", (query_id,)):
+            store.connection.execute(
+                "INSERT INTO queries SELECT ?, coalesce(max(number), 0) + 1, ?, ?, ? FROM queries",
+                (query_id, round_, strategy, model_id),
+            )
+            store.connection.executemany(
+                "INSERT INTO questions VALUES (?, ?, ?, ?, ?, ?)",
+                [(query_id, q.row, q.rank, q.reason, q.score, q.slot) for q in questions],
+            )
+    return StoredQuery(query_id, round_, strategy, model_id, tuple(questions))
+
+
+def latest_query(store: Store) -> StoredQuery | None:
+    """The query that was asked last."""
+    found = store.select("SELECT id, round, strategy, model_id FROM queries ORDER BY number DESC LIMIT 1")
+    if not found:
+        return None
+    statement = "SELECT row, rank, reason, score, slot FROM questions WHERE query_id = ? ORDER BY rank"
+    questions = tuple(Question(*values) for values in store.select(statement, (found[0][0],)))
+    query_id, round_, strategy, model_id = found[0]
+    return StoredQuery(query_id, round_, strategy, model_id, questions)
+
+
+def query_of_row(store: Store, row: int) -> tuple[str, int] | None:
+    """The id and round of the last query that asked about ``row``."""
+    statement = """SELECT id, round FROM queries JOIN questions ON id = query_id
+        WHERE row = ? ORDER BY number DESC LIMIT 1"""
+    return next(iter(store.select(statement, (row,))), None)
+
+
+def claim(
+    store: Store, query_id: str, who: str, *, overlap: int = 1, seconds: float = LEASE_SECONDS, now: float | None = None
+) -> int | None:
+    """Lease the best open question to ``who``: its row, or None when there is none.
+
+    A question is open while fewer than ``overlap`` people have answered it or hold a lease on it. Asking again
+    renews one's own lease. It is one statement, so that two people who ask at the same moment get two questions.
+    """
+    now = time.time() if now is None else now
+    values = {"query_id": query_id, "who": who, "until": now + seconds, "now": now, "overlap": overlap}
+    with store.transaction():
+        found = store.connection.execute(_CLAIM, values).fetchall()
+    return found[0][0] if found else None

@@ -1,0 +1,92 @@
+"""The tables, as a list of small functions: each is run once, in one transaction with the note that it was run."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from agcd.errors import StorageError
+
+Migration = Callable[[sqlite3.Connection], None]
+
+
+def m001_initial(connection: sqlite3.Connection) -> None:
+    """Rows, events, queries, leases, runs."""
+    for statement in _INITIAL:
+        connection.execute(statement)
+
+
+_INITIAL = (
+    """CREATE TABLE rows (
+        row INTEGER PRIMARY KEY, key TEXT NOT NULL, path TEXT NOT NULL UNIQUE, is_test INTEGER NOT NULL
+    )""",
+    "CREATE TABLE quarantine (path TEXT NOT NULL, reason TEXT NOT NULL)",
+    """CREATE TABLE queries (
+        id TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, round INTEGER NOT NULL, strategy TEXT NOT NULL,
+        model_id TEXT NOT NULL
+    )""",
+    """CREATE TABLE questions (
+        query_id TEXT NOT NULL REFERENCES queries(id), row INTEGER NOT NULL REFERENCES rows(row),
+        rank INTEGER NOT NULL, reason TEXT NOT NULL, score REAL NOT NULL, slot INTEGER NOT NULL,
+        PRIMARY KEY (query_id, row)
+    )""",
+    "CREATE INDEX questions_by_row ON questions(row)",
+    """CREATE TABLE events (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, at TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN (
+            'label', 'skip', 'unsure', 'junk', 'accept', 'void', 'create', 'rename', 'merge', 'retire')),
+        row INTEGER REFERENCES rows(row), class_id TEXT, who TEXT NOT NULL,
+        source TEXT NOT NULL CHECK (source IN ('seed', 'oracle', 'human', 'import')),
+        query_id TEXT REFERENCES queries(id), round INTEGER NOT NULL, group_id TEXT, payload TEXT NOT NULL
+    )""",
+    "CREATE INDEX events_by_row ON events(row)",
+    "CREATE INDEX events_by_group ON events(group_id)",
+    "CREATE INDEX events_by_kind ON events(kind, class_id)",
+    """CREATE TRIGGER events_never_change BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'label events are never changed'); END""",
+    """CREATE TRIGGER events_never_vanish BEFORE DELETE ON events
+        BEGIN SELECT RAISE(ABORT, 'label events are never deleted'); END""",
+    # Without this, INSERT OR REPLACE would delete an event and no trigger would notice.
+    """CREATE TRIGGER events_come_once BEFORE INSERT ON events
+        WHEN EXISTS (SELECT 1 FROM events WHERE uid = NEW.uid OR id = NEW.id)
+        BEGIN SELECT RAISE(IGNORE); END""",
+    # Derived from the void events, for the one statement that hands out questions.
+    "CREATE TABLE dead (event_id INTEGER PRIMARY KEY REFERENCES events(id))",
+    """CREATE TABLE leases (
+        query_id TEXT NOT NULL, row INTEGER NOT NULL, who TEXT NOT NULL, until REAL NOT NULL,
+        PRIMARY KEY (query_id, row, who), FOREIGN KEY (query_id, row) REFERENCES questions(query_id, row)
+    )""",
+    "CREATE INDEX leases_by_row ON leases(row)",
+    "CREATE TABLE runs (number INTEGER PRIMARY KEY, last_event INTEGER NOT NULL)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (m001_initial,)
+
+
+def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
+    """Bring the database up to date; one from a newer version is refused."""
+    if _version(connection) == len(migrations):
+        return
+    for number, migration in enumerate(migrations, start=1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Asked again under the lock: another process may have migrated meanwhile.
+            if _version(connection) < number:
+                connection.execute("CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT)")
+                migration(connection)
+                connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, migration.__name__))
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+    if (found := _version(connection)) > len(migrations):
+        raise StorageError(
+            f"{path} was written by a newer version of agcd (schema {found}; this one knows {len(migrations)}): "
+            "update agcd."
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'").fetchone()
+    return connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchone()[0] if known else 0
