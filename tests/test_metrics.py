@@ -35,7 +35,7 @@ def best_by_brute_force(y_class: IntArray, y_slot: IntArray, n_old: int) -> tupl
     return max(outcomes)
 
 
-def same(a: dict[str, float], b: dict[str, float]) -> None:
+def assert_same(a: dict[str, float], b: dict[str, float]) -> None:
     assert a.keys() == b.keys()
     for key in a:
         assert a[key] == pytest.approx(b[key], nan_ok=True)
@@ -53,7 +53,7 @@ def test_accuracy_is_that_of_the_best_permutation(pair: tuple[IntArray, IntArray
         "acc_old": old_hits / is_old.sum() if is_old.any() else nan,
         "acc_new": (hits - old_hits) / (~is_old).sum() if (~is_old).any() else nan,
     }
-    same(accuracy(y_class, y_slot, n_old), expected)
+    assert_same(accuracy(y_class, y_slot, n_old), expected)
 
 
 @given(samples, st.integers(0, 5), st.permutations(range(9)))
@@ -64,8 +64,8 @@ def test_accuracies_do_not_change_when_slots_are_renumbered(
 ) -> None:
     y_class, y_slot = pair
     renumbered = np.array(order)[y_slot]
-    same(accuracy(y_class, y_slot, n_old), accuracy(y_class, renumbered, n_old))
-    same(balanced_accuracy(y_class, y_slot, n_old), balanced_accuracy(y_class, renumbered, n_old))
+    assert_same(accuracy(y_class, y_slot, n_old), accuracy(y_class, renumbered, n_old))
+    assert_same(balanced_accuracy(y_class, y_slot, n_old), balanced_accuracy(y_class, renumbered, n_old))
 
 
 @given(samples, st.integers(0, 5), st.randoms(use_true_random=False))
@@ -74,8 +74,8 @@ def test_accuracies_do_not_change_when_samples_are_shuffled(
 ) -> None:
     y_class, y_slot = pair
     order = random.sample(range(len(y_class)), len(y_class))
-    same(accuracy(y_class, y_slot, n_old), accuracy(y_class[order], y_slot[order], n_old))
-    same(balanced_accuracy(y_class, y_slot, n_old), balanced_accuracy(y_class[order], y_slot[order], n_old))
+    assert_same(accuracy(y_class, y_slot, n_old), accuracy(y_class[order], y_slot[order], n_old))
+    assert_same(balanced_accuracy(y_class, y_slot, n_old), balanced_accuracy(y_class[order], y_slot[order], n_old))
 
 
 def test_one_assignment_is_shared_by_old_and_new() -> None:

@@ -41,7 +41,7 @@ def _locked(view: PoolView) -> PoolView:
     return view
 
 
-def ask(name: str, view: PoolView, budget: int, seed: int = 0, **options: Any) -> IntArray:
+def ask_and_check(name: str, view: PoolView, budget: int, seed: int = 0, **options: Any) -> IntArray:
     """Select, and check all that holds for any answer."""
     rows = select(view, name, budget, np.random.default_rng(seed), options)
     assert rows.dtype == np.int64
@@ -68,12 +68,14 @@ def test_first_docstring_line_stands_alone_and_says_what_is_picked(name: str) ->
 @every_strategy
 @pytest.mark.parametrize("budget", [1, 7, 60, 1000])
 def test_returns_min_of_budget_and_pool_distinct_rows_of_the_pool(name: str, budget: int) -> None:
-    ask(name, make_view(), budget)
+    ask_and_check(name, make_view(), budget)
 
 
 @every_strategy
 def test_same_seed_gives_same_rows_in_the_same_order(name: str) -> None:
-    assert ask(name, make_view(), 12, seed=4).tolist() == ask(name, make_view(), 12, seed=4).tolist()
+    assert (
+        ask_and_check(name, make_view(), 12, seed=4).tolist() == ask_and_check(name, make_view(), 12, seed=4).tolist()
+    )
 
 
 @every_strategy
@@ -82,21 +84,21 @@ def test_order_of_pool_rows_does_not_matter(name: str, phase: Any) -> None:
     view = replace(make_view(), phase=phase)
     order = np.random.default_rng(1).permutation(len(view.rows))
     shuffled = replace(view, rows=view.rows[order], probs=view.probs[order], features=view.features[order])
-    assert ask(name, view, 12).tolist() == ask(name, shuffled, 12).tolist()
+    assert ask_and_check(name, view, 12).tolist() == ask_and_check(name, shuffled, 12).tolist()
 
 
 @every_strategy
 def test_order_of_pool_rows_does_not_matter_when_everything_is_tied(name: str) -> None:
     view = make_view(n=20)
     view = replace(view, probs=np.full((20, 8), 1 / 8), features=np.ones((20, 5)))
-    assert ask(name, view, 6).tolist() == ask(name, replace(view, rows=view.rows[::-1]), 6).tolist()
+    assert ask_and_check(name, view, 6).tolist() == ask_and_check(name, replace(view, rows=view.rows[::-1]), 6).tolist()
 
 
 @every_strategy
 def test_input_arrays_are_left_unchanged(name: str) -> None:
     view = make_view()
     before = {k: v.copy() for k, v in _arrays(view).items()}
-    ask(name, view, 12)
+    ask_and_check(name, view, 12)
     for key, array in _arrays(view).items():
         np.testing.assert_array_equal(array, before[key])
 
@@ -107,52 +109,52 @@ def test_works_when_one_class_is_predicted_for_all(name: str) -> None:
         view = make_view()
         probs = view.probs.copy()
         probs[:, slot] += 2
-        ask(name, replace(view, probs=probs / probs.sum(1, keepdims=True)), 12)
+        ask_and_check(name, replace(view, probs=probs / probs.sum(1, keepdims=True)), 12)
 
 
 @every_strategy
 @pytest.mark.parametrize("empty", [np.empty((0, 5)), np.empty(0)])
 def test_works_with_nothing_labelled(name: str, empty: FloatArray) -> None:
-    ask(name, replace(make_view(), labelled_features=empty, labelled_slots=np.empty(0, dtype=np.int64)), 12)
+    ask_and_check(name, replace(make_view(), labelled_features=empty, labelled_slots=np.empty(0, dtype=np.int64)), 12)
 
 
 @every_strategy
 def test_works_when_the_budget_is_larger_than_any_slot(name: str) -> None:
     view = make_view(n=40, n_slots=20, n_old=2)
     assert np.bincount(view.probs.argmax(1)).max() < 30
-    ask(name, view, 30)
+    ask_and_check(name, view, 30)
 
 
 @every_strategy
 @pytest.mark.parametrize("n_old", [0, 8])
 def test_works_without_old_and_without_novel_slots(name: str, n_old: int) -> None:
-    ask(name, replace(make_view(), n_old=n_old), 12)
+    ask_and_check(name, replace(make_view(), n_old=n_old), 12)
 
 
 @every_strategy
 def test_works_with_one_slot(name: str) -> None:
     for n_old in (0, 1):
-        ask(name, make_view(n_slots=1, n_old=n_old), 12)
+        ask_and_check(name, make_view(n_slots=1, n_old=n_old), 12)
 
 
 @every_strategy
 def test_works_with_a_pool_of_one_row_and_of_none(name: str) -> None:
-    assert ask(name, make_view(n=1), 5).tolist() == make_view(n=1).rows.tolist()
-    assert ask(name, make_view(n=0), 5).tolist() == []
+    assert ask_and_check(name, make_view(n=1), 5).tolist() == make_view(n=1).rows.tolist()
+    assert ask_and_check(name, make_view(n=0), 5).tolist() == []
 
 
 @every_strategy
 def test_works_when_rows_are_copies_of_each_other(name: str) -> None:
     view = make_view(n=30)
     probs, features = np.tile(view.probs[:3], (10, 1)), np.tile(view.features[:3], (10, 1))
-    ask(name, replace(view, probs=probs, features=features), 12)
-    ask(name, replace(view, probs=probs, features=features, labelled_features=features[:9]), 12)
+    ask_and_check(name, replace(view, probs=probs, features=features), 12)
+    ask_and_check(name, replace(view, probs=probs, features=features, labelled_features=features[:9]), 12)
 
 
 @every_strategy
 def test_works_with_sure_predictions_and_zero_features(name: str) -> None:
     view = make_view(n=30)
-    ask(name, replace(view, probs=np.eye(8)[np.arange(30) % 8], features=np.zeros((30, 5))), 12)
+    ask_and_check(name, replace(view, probs=np.eye(8)[np.arange(30) % 8], features=np.zeros((30, 5))), 12)
 
 
 @every_strategy
@@ -166,10 +168,10 @@ def test_works_with_short_floats_and_memory_maps(name: str, dtype: Any, tmp_path
     mapped = replace(view, **maps)
     maps = {key: np.array(array) for key, array in maps.items()}
     in_memory = replace(view, **maps)
-    assert ask(name, mapped, 12).tolist() == ask(name, in_memory, 12).tolist()
+    assert ask_and_check(name, mapped, 12).tolist() == ask_and_check(name, in_memory, 12).tolist()
 
 
 @every_strategy
 def test_every_option_is_accepted_by_its_name(name: str) -> None:
     options = strategy_options(get_strategy(name))
-    assert ask(name, make_view(), 12, **options).tolist() == ask(name, make_view(), 12).tolist()
+    assert ask_and_check(name, make_view(), 12, **options).tolist() == ask_and_check(name, make_view(), 12).tolist()
