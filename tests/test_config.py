@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 import agcd
-from agcd.config import PRESETS, Config, load_config, make_config
+from agcd.config import PRESETS, Config, make_config, read_toml
 from agcd.errors import ConfigError
 
 
@@ -47,7 +47,7 @@ def test_settings_survive_a_round_trip_through_their_snapshot() -> None:
 def test_settings_are_read_from_toml(tmp_path: Path) -> None:
     path = tmp_path / "agcd.toml"
     path.write_text('protocol = "paper"\nseed = 4\n[train]\nlr = 0.2\n')
-    config = load_config(path)
+    config = make_config(read_toml(path))
     assert (config.protocol, config.seed, config.train.lr, config.train.base_epochs) == ("paper", 4, 0.2, 200)
 
 
@@ -56,9 +56,9 @@ def test_a_broken_settings_file_is_one_sentence(content: str, tmp_path: Path) ->
     path = tmp_path / "agcd.toml"
     path.write_bytes(content.encode("latin-1"))
     with pytest.raises(ConfigError, match="is not valid TOML"):
-        load_config(path)
+        read_toml(path)
     with pytest.raises(ConfigError, match="There is no settings file"):
-        load_config(tmp_path / "none.toml")
+        read_toml(tmp_path / "none.toml")
 
 
 def setting_names(model: type[BaseModel]) -> list[str]:

@@ -170,8 +170,9 @@ def bench(
 ) -> None:
     """Compare strategies over data sets and seeds with a simulated oracle; resumable."""
     from agcd.bench.grid import make_cells, report_bench
+    from agcd.config import read_toml
 
-    values = {**_read_settings(settings), "protocol": protocol}
+    values = {**(read_toml(settings) if settings else {}), "protocol": protocol}
     values = _with_overrides(values, [*(set_ or []), f"query.rounds={rounds}"])
     if budget is not None:
         values = _with_overrides(values, [f"query.budget={budget}"])
@@ -194,10 +195,10 @@ def strategies() -> None:
 @app.command()
 def data() -> None:
     """List the named data sets."""
-    from agcd.data.named import NAMED
+    from agcd.data.named import describe_named
 
-    for name, loader in NAMED.items():
-        print(f"{name:<12}  {(loader.__doc__ or '').splitlines()[0]}")
+    for name, line in describe_named().items():
+        print(f"{name:<12}  {line}")
 
 
 @app.command()
@@ -214,15 +215,6 @@ def _write_or_print(table: Mapping[str, Sequence[Any]], out: Path | None) -> Non
     else:
         write_table(out, table)
         print(f"{out}: {len(next(iter(table.values())))} lines")
-
-
-def _read_settings(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as settings: {error}.") from None
 
 
 def _with_overrides(values: dict[str, Any], overrides: list[str]) -> dict[str, Any]:

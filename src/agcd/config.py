@@ -139,15 +139,16 @@ def make_config(values: dict[str, Any] | None = None) -> Config:
         raise ConfigError(_one_sentence(error)) from None
 
 
-def load_config(path: Path) -> Config:
-    """Settings from a TOML file."""
+def read_toml(path: Path) -> dict[str, Any]:
+    """The plain values of a settings file, not yet checked."""
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"There is no settings file at {path}.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read as settings: {error.strerror or error}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from None
-    return make_config(values)
+        raise ConfigError(f"{path} cannot be read as settings: it is not valid TOML ({error}).") from None
 
 
 def _one_sentence(error: ValidationError) -> str:

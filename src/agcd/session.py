@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -250,9 +250,7 @@ def without_bad_rows(labels: LabelState, features: RowFeatures) -> LabelState:
     """The labels with undecodable rows held out."""
     held_out = labels.held_out.copy()
     held_out[list(features.bad_rows)] = True
-    return LabelState(
-        labels.classes, labels.n_old, labels.y_class, labels.asked_round, held_out, labels.passed, labels.last_event
-    )
+    return replace(labels, held_out=held_out)
 
 
 def labels_digest(labels: LabelState) -> str:

@@ -51,13 +51,9 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A cell's data, opened."""
+class Prepared(Loaded):
+    """A cell's data with its features, and who measures on it."""
 
-    dataset: Dataset
-    split: Split
-    labels: LabelState
-    n_slots: int
     features: RowFeatures
     examiner: Examiner
 

@@ -10,9 +10,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from agcd.bench.cells import Cell, load, prepare, run_base, run_cell
+from agcd.bench.cells import Cell, load, run_base, run_cell
 from agcd.data.scan import describe_health
 from agcd.discovery.loop import use_one_thread
+from agcd.features import open_features
 
 Say = Callable[[str], None]
 
@@ -30,11 +31,12 @@ def run_bench(
     Base models come before rounds so that no two processes wait for the same one.
     """
     distinct = {(cell.data, str(cell.settings.get("backbone"))): cell for cell in cells}.values()
-    for cell in distinct:
-        for line in describe_health(load(cell, cache_dir).dataset):
+    datasets = [load(cell, cache_dir).dataset for cell in distinct]
+    for dataset in datasets:
+        for line in describe_health(dataset):
             say(line)
-    for cell in distinct:
-        prepare(cell, cache_dir)
+    for cell, dataset in zip(distinct, datasets, strict=True):
+        open_features(dataset, cell.config.backbone, cache_dir)
     bases = list({(c.data, c.seed, str(c.settings), str(c.split)): c for c in cells}.values())
     jobs = min(jobs or os.cpu_count() or 1, len(cells))
     context = multiprocessing.get_context("spawn")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agcd.config import Config, make_config
+from agcd.config import Config, make_config, read_toml
 from agcd.data.health import health_report
 from agcd.data.sources import load_dataset
 from agcd.data.tables import read_table
@@ -60,12 +59,9 @@ def create_project(
 
 def read_settings(path: Path) -> tuple[Config, Path]:
     """The settings in ``agcd.toml`` and where the images are."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"There is no {path}: the project has lost its settings.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read as settings: {error}.") from None
+    if not path.exists():
+        raise ConfigError(f"There is no {path}: the project has lost its settings.")
+    values = read_toml(path)
     images = values.pop("images", None)
     if not isinstance(images, str):
         raise ConfigError(f'{path} does not say where the images are: images = "/path/to/folder" is expected.')
