@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from agcd.records.queries import Question, add_query, claim, latest_query, query_of_row
+from agcd.records.queries import (
+    AUDIT,
+    Question,
+    add_query,
+    add_questions,
+    claim,
+    latest_query,
+    n_unanswered,
+    open_rows,
+    query_of_row,
+)
 from agcd.records.store import Store
 from record_toys import label, open_store, void
 
@@ -55,6 +65,31 @@ def test_with_overlap_each_question_goes_to_that_many_people(store: Store) -> No
     store.append([label(3, who="ann")])
     assert claim(store, query_id, "ann", overlap=2) is None
     assert claim(store, query_id, "bob", overlap=2) == 3
+
+
+def test_two_browsers_of_one_person_never_get_the_same_question(store: Store) -> None:
+    query_id = add_query(store, 1, "margin", "model", questions([3, 1])).id
+    got = [claim(store, query_id, "ann", holder=holder, overlap=2) for holder in ("one", "two", "three", "one")]
+    assert got == [3, 1, None, 3]
+    assert claim(store, query_id, "bob", holder="four", overlap=2) == 3
+
+
+def test_questions_can_be_added_at_the_end_and_looked_at_without_a_lease(store: Store) -> None:
+    query_id = add_query(store, 1, "margin", "model", questions([3, 1])).id
+    assert add_questions(store, query_id, questions([1, 0, 2])) == 2
+    assert open_rows(store, query_id, "ann") == [3, 1, 0, 2]
+    assert claim(store, query_id, "ann") == 3
+    assert open_rows(store, query_id, "bob") == [1, 0, 2]
+    assert open_rows(store, query_id, "ann", limit=2) == [3, 1]
+    store.append([label(3, query_id=query_id)])
+    assert n_unanswered(store, query_id) == 3
+
+
+def test_an_audit_is_no_query_of_the_round(store: Store) -> None:
+    asked = add_query(store, 1, "margin", "model", questions([3]))
+    audit = add_query(store, 1, AUDIT, "model", questions([1]))
+    assert latest_query(store) == asked
+    assert latest_query(store, audit=True) == audit
 
 
 CLAIMER = """

@@ -13,6 +13,7 @@ from agcd.errors import DataError, StorageError
 from agcd.records import schema
 from agcd.records.classes import MAX_NAME, clean_class_name
 from agcd.records.events import LabelEvent, live_events
+from agcd.records.queries import claim
 from agcd.records.store import Store
 from record_toys import create, label, merge, open_store, rename, void
 
@@ -157,19 +158,34 @@ def test_a_run_learns_the_events_known_when_it_was_first_begun(store: Store) -> 
 
 
 def test_migrations_run_once_each_and_are_recorded(tmp_path: Path) -> None:
-    def m002_more(connection: sqlite3.Connection) -> None:
+    def m999_more(connection: sqlite3.Connection) -> None:
         connection.execute("CREATE TABLE more (x)")
 
     path = tmp_path / "project.db"
     open_store(path).close()
     connection = sqlite3.connect(path, isolation_level=None)
     for _ in range(2):
-        schema.migrate(connection, path, (*schema.MIGRATIONS, m002_more))
+        schema.migrate(connection, path, (*schema.MIGRATIONS, m999_more))
     recorded = connection.execute("SELECT * FROM migrations").fetchall()
     connection.close()
-    assert recorded == [(1, "m001_initial"), (2, "m002_more")]
-    with pytest.raises(StorageError, match=r"newer version of agcd \(schema 2; this one knows 1\)"):
+    assert recorded == [(1, "m001_initial"), (2, "m002_leases_by_browser"), (3, "m999_more")]
+    with pytest.raises(StorageError, match=r"newer version of agcd \(schema 3; this one knows 2\)"):
         Store(path)
+
+
+def test_records_of_the_first_version_are_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "project.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    schema.migrate(connection, path, schema.MIGRATIONS[:1])
+    connection.execute("INSERT INTO rows VALUES (0, 'key', 'path', 0)")
+    connection.execute("INSERT INTO queries VALUES ('q', 1, 1, 'margin', 'model')")
+    connection.execute("INSERT INTO questions VALUES ('q', 0, 0, 'why', 0.5, 3)")
+    connection.execute("INSERT INTO leases VALUES ('q', 0, 'ann', 9e9)")
+    connection.close()
+    with Store(path) as store:
+        store.append([create("cat"), label(0)])
+        assert [event.kind for event in store.events()] == ["create", "label"]
+        assert claim(store, "q", "bob", overlap=2) == 0
 
 
 def test_a_migration_that_fails_leaves_no_trace(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ class LabelEvent:
     ``uid`` is made by whoever says it, so that saying it twice counts once. ``round`` is the first round that may
     train on an answer (0: known from the start). Events of one ``group`` are undone together. ``payload`` holds
     what only some kinds need: create ``name`` and ``old``; rename ``name``; merge ``into``; void ``target``, the
-    uid or the group that is taken back. ``accept`` (agreed to by the page) is kept, but is no label.
+    uid or the group that is taken back; an answer of a blind audit ``audit``. ``accept`` (a whole page of pictures
+    was found to be right) is kept apart from labels.
     """
 
     kind: Kind
@@ -51,6 +52,11 @@ class LabelEvent:
     at: str = field(default_factory=_now)
     id: int = 0
     """Its place in the order of events; given by the database."""
+
+    @property
+    def is_audit(self) -> bool:
+        """Said to measure the model: not learned from, and no part of the budget."""
+        return bool(self.payload.get("audit"))
 
     def says_the_same(self, other: LabelEvent) -> bool:
         """Whether a repeated request means the same; when it arrived, and in which batch, does not matter."""
@@ -90,4 +96,8 @@ def live_events(events: Sequence[LabelEvent]) -> list[LabelEvent]:
 
 def n_confirmed(live: Iterable[LabelEvent]) -> int:
     """Labels that count against the budget: given by people, and not taken back."""
-    return sum(event.kind == "label" and event.source in CONFIRMED for event in live)
+    return sum(is_confirmed(event) for event in live)
+
+
+def is_confirmed(event: LabelEvent) -> bool:
+    return event.kind == "label" and event.source in CONFIRMED and not event.is_audit

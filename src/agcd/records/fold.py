@@ -12,7 +12,8 @@ from agcd.records.classes import Registry, fold_classes
 from agcd.records.events import ANSWERS, LabelEvent, live_events
 from agcd.types import UNLABELLED, BoolArray, LabelState
 
-_DECIDED = ("label", "junk")
+DECIDED = ("label", "junk")
+"""Answers that settle what a row is."""
 
 
 def fold(events: Sequence[LabelEvent], is_test: BoolArray, base_event: int | None = None) -> LabelState:
@@ -27,7 +28,8 @@ def fold_with_ids(
 
     ``base_event`` is the last event that base training knew, if it has begun. The old classes that carried a label
     then keep their place for ever, merged, retired or empty, because their slots are pinned to their numbers. All other
-    classes are listed while a row carries them, in the order they were named.
+    classes are listed while a row carries them, in the order they were named. Rows of a blind audit are held out: what
+    measures the model must not teach it. Rows accepted by page stay unlabelled, but are not asked about.
     """
     live = live_events(events)
     registry, answers = fold_classes(live), winning_answers(live)
@@ -40,9 +42,12 @@ def fold_with_ids(
     number = {info.id: c for c, info in enumerate(listed)}
     y_class, asked_round = (np.full(len(is_test), UNLABELLED, dtype=np.int64) for _ in range(2))
     held_out, passed = is_test.copy(), np.zeros(len(is_test), dtype=np.bool_)
+    passed[list(accepted_rows(live))] = True
     for row, event in answers.items():
         asked_round[row] = event.round
-        if event.kind == "label":
+        if event.is_audit and event.kind == "label":
+            held_out[row] = True
+        elif event.kind == "label":
             y_class[row] = number[class_of_row[row]]
             # Labels of round 0 are their own slots, which only old classes are: a seed merged into a novel one is not.
             asked_round[row] = max(event.round, int(y_class[row] >= len(old)))
@@ -62,7 +67,17 @@ def _carried_at(base_event: int, events: Sequence[LabelEvent]) -> set[str]:
 
 
 def _class_of_row(registry: Registry, answers: Mapping[int, LabelEvent]) -> dict[int, str]:
-    return {row: registry.resolve(e.class_id).id for row, e in answers.items() if e.class_id is not None}
+    """The classes that training may learn: those of an audit are not among them."""
+    return {
+        row: registry.resolve(event.class_id).id
+        for row, event in answers.items()
+        if event.class_id is not None and not event.is_audit
+    }
+
+
+def accepted_rows(live: Iterable[LabelEvent]) -> dict[int, LabelEvent]:
+    """The last time that each row was accepted by page."""
+    return {event.row: event for event in live if event.kind == "accept" and event.row is not None}
 
 
 def winning_answers(live: Iterable[LabelEvent]) -> dict[int, LabelEvent]:
@@ -81,7 +96,7 @@ def winning_answers(live: Iterable[LabelEvent]) -> dict[int, LabelEvent]:
 
 
 def _weight(event: LabelEvent) -> tuple[bool, int]:
-    return event.kind in _DECIDED, event.id
+    return event.kind in DECIDED, event.id
 
 
 def _last_of_each(live: Iterable[LabelEvent]) -> list[LabelEvent]:

@@ -61,7 +61,20 @@ _INITIAL = (
     "CREATE TABLE runs (number INTEGER PRIMARY KEY, last_event INTEGER NOT NULL)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (m001_initial,)
+
+def m002_leases_by_browser(connection: sqlite3.Connection) -> None:
+    """One person may have two tabs open: a lease belongs to a holder, not only to a person. Leases last minutes."""
+    connection.execute("DROP TABLE leases")
+    connection.execute(
+        """CREATE TABLE leases (
+            query_id TEXT NOT NULL, row INTEGER NOT NULL, holder TEXT NOT NULL, who TEXT NOT NULL, until REAL NOT NULL,
+            PRIMARY KEY (query_id, row, holder), FOREIGN KEY (query_id, row) REFERENCES questions(query_id, row)
+        )"""
+    )
+    connection.execute("CREATE INDEX leases_by_row ON leases(row)")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_leases_by_browser)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:

@@ -1,10 +1,10 @@
-"""One SQLite file: opened, locked, read and added to. A store belongs to one thread; open one per thread."""
+"""One SQLite file: opened, locked, read and added to. A store serves one thread at a time."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -32,7 +32,9 @@ class Store:
             raise StorageError(f"There are no records at {path}.")
         self.path = path
         with self._told():
-            self.connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self.connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
         try:
             with self._told():
                 for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
@@ -96,19 +98,23 @@ class Store:
                 check_names(self.registry())
             return stored
 
-    def events(self, upto: int | None = None) -> list[LabelEvent]:
-        """All events in order, or those up to the one numbered ``upto``."""
+    def events(self, upto: int | None = None, after: int = 0) -> list[LabelEvent]:
+        """All events in order, or those up to the one numbered ``upto``, or only those after another."""
         limit = 2**62 if upto is None else upto
-        return self._events("WHERE id <= ? ORDER BY id", (limit,))
+        return self._events("WHERE id <= ? AND id > ? ORDER BY id", (limit, after))
+
+    def knows(self, uid: str) -> bool:
+        """Whether an event, or a group of them, with this uid is stored: then a request is a repeated one."""
+        return bool(self.select("SELECT 1 FROM events WHERE uid = ? OR group_id = ? LIMIT 1", (uid, uid)))
 
     def last_answer(self, row: int, who: str) -> LabelEvent | None:
         """What ``who`` said last about ``row`` and has not taken back."""
         return next(iter(self._events(f"WHERE row = ? AND who = ? AND kind IN ({_ANSWERS}) {_LAST}", (row, who))), None)
 
-    def last_deed(self) -> list[LabelEvent]:
-        """The last thing that a person did and that still stands: one event, or all of its group."""
+    def last_deed(self, who: str | None = None) -> list[LabelEvent]:
+        """The last thing that a person, or ``who``, did and that still stands: one event, or all of its group."""
         people = "source IN ('human', 'import') AND kind NOT IN ('void', 'create')"
-        last = self._events(f"WHERE {people} {_LAST}", ())
+        last = self._events(f"WHERE {people} AND ?1 IN (who, '') {_LAST}", (who or "",))
         if last and last[0].group is not None:
             return self._events(f"WHERE group_id = ? AND {people} AND {_STANDS} ORDER BY id", (last[0].group,))
         return last
@@ -127,7 +133,7 @@ class Store:
         """The runs that have been begun, each with the last event that it knows of."""
         return dict(self.select("SELECT number, last_event FROM runs ORDER BY number"))
 
-    def select(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def select(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         with self._told():
             return self.connection.execute(statement, values).fetchall()
 
@@ -154,9 +160,9 @@ class Store:
             raise DataError(f"The class name {event.payload['name']!a} is not in its clean form.")
         if event.kind == "void":
             target = event.payload.get("target")
-            if not self.select("SELECT 1 FROM events WHERE uid = ? OR group_id = ? LIMIT 1", (target, target)):
+            if not self.knows(str(target)):
                 raise DataError(f"There is no event or group {target!r} to undo.")
-        if event.kind in ("label", "rename", "merge", "retire"):
+        if event.kind in ("label", "accept", "rename", "merge", "retire"):
             self._check_class(event.class_id)
         if event.kind == "merge":
             self._check_class(event.payload.get("into"))
