@@ -28,7 +28,7 @@ bench: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,onnx,dev]"
 	touch $(STAMP)
 
 clean:

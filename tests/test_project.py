@@ -106,9 +106,10 @@ def test_a_project_runs_the_same_rounds_as_a_bare_session(tmp_path: Path) -> Non
             project.train()
             session.train()
             query, asked = project.ask(6), session.ask(6)
-            assert [question.row for question in query.questions] == asked.rows.tolist()
+            rows = np.array([question.row for question in query.questions])
+            assert sorted(rows) == sorted(asked.rows)  # the project puts questions about one slot together
             project.tell(true_answers(project, query))
-            session.tell(asked.rows, [truth(project.paths[row]) for row in asked.rows])
+            session.tell(rows, [truth(project.paths[row]) for row in rows])
         project.train()
         session.train()
         stored = [read_json(project.run_folder(number) / "done.json")["key"] for number in range(3)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agcd.data.tables import read_table
 from agcd.errors import DataError
-from agcd.records.classes import Registry, clean_class_name, clean_text
+from agcd.records.classes import ClassInfo, Registry, clean_class_name, clean_text
 from agcd.records.events import PASSES, LabelEvent, Source, new_uid
 from agcd.records.queries import StoredQuery, query_of_row
 from agcd.records.store import Store
@@ -17,10 +17,11 @@ from agcd.records.store import Store
 
 @dataclass(frozen=True)
 class Answer:
-    """What a person says about a row: the name of a class, or skip, unsure or junk."""
+    """What a person says about a row: the name of a class, or skip, unsure or junk. ``class_id`` names it for sure."""
 
     row: int
     says: str
+    class_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Told:
     new_classes: tuple[str, ...]
     n_known: int
     """How many this person had given already."""
+    is_repeat: bool = False
+    """The same request came before, and nothing was stored again."""
 
     def lines(self) -> list[str]:
         """The same in words."""
@@ -78,17 +81,35 @@ def _row(file: Path, line: int, cells: dict[str, str], row_of: dict[str, int], p
     return int(number)
 
 
-def write_answers(store: Store, answers: Sequence[Answer], who: str, source: Source) -> Told:
-    """Store ``answers`` as one batch, all or none."""
+def write_answers(
+    store: Store,
+    answers: Sequence[Answer],
+    who: str,
+    source: Source,
+    *,
+    uid: str | None = None,
+    audit: bool = False,
+    accept: bool = False,
+) -> Told:
+    """Store ``answers`` as one batch, all or none; a batch whose ``uid`` is known came before and counts once.
+
+    ``audit``: they measure the model and are not learned from. ``accept``: accepted by page, they are no labels.
+    """
     who = clean_text(who, "name of a person")
     with store.transaction():
+        if uid is not None and store.knows(uid):
+            return Told({}, (), 0, is_repeat=True)
         started = len(store.runs())
         # Before the first training every class is an old one, and every label known from the start.
         made = _new_classes(answers, store.registry(), who, source, old=started == 0)
         store.append(made)
-        registry, group = store.registry(), new_uid()
+        registry, group = store.registry(), uid or new_uid()
         events = [_event(store, registry, answer, who, source, started) for answer in answers]
         fresh = [replace(e, group=group) for e in events if not _said_before(store, registry, e)]
+        if audit:
+            fresh = [replace(event, payload={"audit": True}) for event in fresh]
+        if accept:
+            fresh = [replace(event, kind="accept") for event in fresh]
         store.append(fresh)
     names = tuple(event.payload["name"] for event in made)
     return Told(dict(Counter(event.kind for event in fresh)), names, len(events) - len(fresh))
@@ -100,7 +121,7 @@ def _new_classes(
     """The birth of every class that is named for the first time, in the order of naming."""
     made: dict[str, LabelEvent] = {}
     for answer in answers:
-        if _passes(answer):
+        if answer.class_id is not None or _passes(answer):
             continue
         name = clean_class_name(answer.says)
         if registry.find(name) is None and name.casefold() not in made:
@@ -112,13 +133,22 @@ def _new_classes(
 def _event(store: Store, registry: Registry, answer: Answer, who: str, source: Source, started: int) -> LabelEvent:
     query_id, round_ = query_of_row(store, answer.row) or (None, started)
     event = LabelEvent("skip", who, source, row=answer.row, query_id=query_id, round=round_)
-    if _passes(answer):
+    if answer.class_id is None and _passes(answer):
         return replace(event, kind=answer.says.strip().casefold())  # type: ignore[arg-type]
-    info = registry.find(clean_class_name(answer.says))
-    assert info is not None
+    info = _class_meant(registry, answer)
     if info.retired:
         raise DataError(f"Class {info.name!r} is retired and takes no more labels.")
     return replace(event, kind="label", class_id=info.id)
+
+
+def _class_meant(registry: Registry, answer: Answer) -> ClassInfo:
+    if answer.class_id is None:
+        info = registry.find(clean_class_name(answer.says))
+        assert info is not None  # every name that was not known has just been made a class
+        return info
+    if answer.class_id not in registry.classes:
+        raise DataError(f"There is no class with id {answer.class_id!r}.")
+    return registry.resolve(answer.class_id)
 
 
 def _said_before(store: Store, registry: Registry, event: LabelEvent) -> bool:
@@ -133,13 +163,30 @@ def _passes(answer: Answer) -> bool:
     return answer.says.strip().casefold() in PASSES
 
 
-def undo_last(store: Store) -> str:
-    """Void the last thing that a person did and that still stands; says what it was."""
+@dataclass(frozen=True)
+class Undone:
+    """What was taken back; nothing where the same request came before."""
+
+    events: tuple[LabelEvent, ...]
+
+    @property
+    def what(self) -> str:
+        if not self.events:
+            return "nothing: this was undone before"
+        last = self.events[-1]
+        what = ", ".join(f"{count} {kind}" for kind, count in Counter(event.kind for event in self.events).items())
+        return f"{what} by {last.who} of {last.at[:16].replace('T', ' ')} UTC"
+
+
+def undo_last(store: Store, who: str | None = None, uid: str | None = None) -> Undone:
+    """Void the last thing that a person, or ``who``, did and that still stands."""
     with store.transaction():
-        undone = store.last_deed()
+        if uid is not None and store.knows(uid):
+            return Undone(())
+        undone = store.last_deed(who)
         if not undone:
             raise DataError("There is nothing to undo.")
         last, target = undone[-1], undone[-1].group or undone[-1].uid
-        store.append([LabelEvent("void", last.who, last.source, payload={"target": target})])
-    what = ", ".join(f"{count} {kind}" for kind, count in Counter(event.kind for event in undone).items())
-    return f"{what} by {last.who} of {last.at[:16].replace('T', ' ')} UTC"
+        void = LabelEvent("void", last.who, last.source, payload={"target": target}, uid=uid or new_uid())
+        store.append([void])
+    return Undone(tuple(undone))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +17,14 @@ from agcd.data.health import health_report
 from agcd.data.sources import load_dataset
 from agcd.data.tables import read_table
 from agcd.errors import ConfigError, DataError
-from agcd.files import written_aside
+from agcd.files import write_json, written_aside
 from agcd.records.classes import check_names, clean_class_name, fold_classes
 from agcd.records.events import LabelEvent, new_uid
 from agcd.records.fold import fold
 from agcd.records.store import Store
 from agcd.types import UNLABELLED, Dataset
 
-CONFIG, RECORDS = "agcd.toml", "project.db"
+CONFIG, RECORDS, HEALTH = "agcd.toml", "project.db", "health.json"
 
 
 def create_project(
@@ -47,13 +48,16 @@ def create_project(
     given = settings.get("n_slots") if n_classes is None else n_classes
     if given is None and n_old == 0:
         raise ConfigError(f"No image in {images} has a label: say with --classes how many classes to look for.")
-    n_slots = 2 * n_old if given is None else given
-    config, values = _config(settings, n_slots)
+    config, values = _config(settings, given)
     _check(config, events, dataset)
-    for line in health_report(dataset):
+    health = health_report(dataset)
+    for line in health:
         say(line)
-    guess = ", twice the known ones (--classes says otherwise)" if given is None else ""
-    say(f"looking for {n_slots} classes{guess}")
+    if given is None:
+        say("how many classes there are is estimated before the first training (--classes sets it)")
+    else:
+        say(f"looking for {given} classes")
+    write_json(folder / HEALTH, health)
     _write(folder, root, dataset, shown, events, values)
 
 
@@ -66,6 +70,17 @@ def read_settings(path: Path) -> tuple[Config, Path]:
     if not isinstance(images, str):
         raise ConfigError(f'{path} does not say where the images are: images = "/path/to/folder" is expected.')
     return make_config(values), path.parent / images
+
+
+def set_n_classes(folder: Path, n: int, n_old: int) -> None:
+    """Write the number of classes to look for into ``agcd.toml``; the rest of the file stays as it is."""
+    if n < max(2, n_old):
+        raise ConfigError(f"{n} classes are too few: {n_old} are known already, and at least 2 are needed.")
+    lines = (folder / CONFIG).read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if not re.match(r"\s*n_slots\s*=", line)]
+    with written_aside(folder / CONFIG) as aside:
+        # At the top: below the first [section] it would belong to that section.
+        aside.write_text("\n".join([f"n_slots = {n}", *kept]) + "\n", encoding="utf-8")
 
 
 def seed_events(dataset: Dataset) -> list[LabelEvent]:
@@ -116,9 +131,9 @@ def _with_labels(dataset: Dataset, shown: Sequence[str], root: Path, labels_csv:
     return replace(dataset, classes=tuple(number), y_class=place[y_class])
 
 
-def _config(settings: dict[str, Any], n_slots: int) -> tuple[Config, dict[str, Any]]:
+def _config(settings: dict[str, Any], n_slots: int | None) -> tuple[Config, dict[str, Any]]:
     """The settings with the number of classes, typed and as plain values; a weights file gets its full path."""
-    values = {**settings, "n_slots": n_slots}
+    values = settings if n_slots is None else {**settings, "n_slots": n_slots}
     if "weights" in values.get("backbone", {}):
         values["backbone"] = {**values["backbone"], "weights": os.path.abspath(values["backbone"]["weights"])}
     return make_config(values), values
@@ -129,9 +144,9 @@ def _check(config: Config, events: Sequence[LabelEvent], dataset: Dataset) -> No
     from agcd.features.backbones import load_backbone
     from agcd.session import check_labels, strategy_settings
 
-    assert config.n_slots is not None
     check_names(fold_classes(events))
-    check_labels(fold(events, dataset.is_test), config.n_slots)
+    labels = fold(events, dataset.is_test)
+    check_labels(labels, config.n_slots or max(2, labels.n_old))
     strategy_settings(config.query)
     load_backbone(config.backbone)
 

@@ -14,6 +14,7 @@ from agcd.errors import ConfigError, DataError
 from agcd.files import read_json
 from agcd.project.answers import Answer, Told, undo_last, write_answers
 from agcd.project.create import CONFIG, RECORDS, create_project, read_settings
+from agcd.project.estimate import NumberOfClasses, read_estimate
 from agcd.project.status import Status, status_of
 from agcd.project.tables import export_tables, prediction_table
 from agcd.records.events import Source
@@ -26,13 +27,20 @@ if TYPE_CHECKING:
     from agcd.discovery.loop import Log
     from agcd.project.rounds import Trained
 
+Rows = tuple[tuple[str, ...], tuple[str, ...], BoolArray]
+"""Content keys, paths and which rows are for testing, each by row."""
+
 
 class Project:
     """An open project; close it, or use it in a ``with`` block. Only training, asking and predicting load torch."""
 
-    def __init__(self, folder: Path, store: Store, config: Config, images: Path) -> None:
+    def __init__(self, folder: Path, store: Store, config: Config, images: Path, rows: Rows | None = None) -> None:
         self.folder, self.store, self.config, self.images = folder, store, config, images
-        self.keys, self.paths, self.is_test = store.rows()
+        self.keys, self.paths, self.is_test = rows or store.rows()
+
+    @property
+    def rows(self) -> Rows:
+        return self.keys, self.paths, self.is_test
 
     @classmethod
     def create(
@@ -71,6 +79,12 @@ class Project:
 
         return rounds.train(self, echo)
 
+    def estimate(self) -> NumberOfClasses:
+        """How many classes there seem to be; kept, and used where none is given."""
+        from agcd.project import rounds
+
+        return rounds.estimate_classes(self, rounds.row_features(self))
+
     def ask(self, n: int | None = None) -> StoredQuery:
         """The ``n`` images (default: as configured) whose labels would help most; the query is stored."""
         from agcd.project import rounds
@@ -83,7 +97,7 @@ class Project:
 
     def undo(self) -> str:
         """Take back the last answer, batch of answers or change of classes; says what it was."""
-        return undo_last(self.store)
+        return undo_last(self.store).what
 
     def status(self) -> Status:
         """Where the project stands."""
@@ -105,9 +119,13 @@ class Project:
 
     @property
     def n_slots(self) -> int:
-        if self.config.n_slots is None:
-            raise ConfigError(f"{self.folder / CONFIG} has no n_slots, the number of classes to look for.")
-        return self.config.n_slots
+        """Classes to look for: as given, else as estimated."""
+        if self.config.n_slots is not None:
+            return self.config.n_slots
+        estimate = read_estimate(self.folder)
+        if estimate is None:
+            raise ConfigError(f"Nothing is known of the number of classes yet: run agcd train {self.folder} first.")
+        return estimate.n
 
     def labels(self, upto: int | None = None) -> tuple[LabelState, tuple[str, ...]]:
         """What was said up to an event, and the id of each class number."""

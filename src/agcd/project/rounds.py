@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,11 @@ from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.files import read_json
+from agcd.project.atlas import NO_SLOT, Atlas, top_of, write_atlas
+from agcd.project.estimate import NumberOfClasses, read_estimate, write_estimate
 from agcd.project.tables import shown_name
 from agcd.records.queries import Question, StoredQuery, add_query
-from agcd.session import ProjectFolders, Session, check_labels
+from agcd.session import ProjectFolders, Session, check_labels, without_bad_rows
 from agcd.strategies.uncertainty import margin_of
 from agcd.types import Dataset, LabelMapping, LabelState
 
@@ -36,21 +38,64 @@ class Trained:
     metrics: dict[str, Any]
 
 
-def train(project: Project, echo: Log | None = None) -> Trained:
-    """Train the next round on all that was said before it began; labels that come in meanwhile wait."""
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+
+
+def train(project: Project, echo: Log | None = None, progress: Progress | None = None) -> Trained:
+    """Train the next round on all that was said before it began; labels that come in meanwhile wait.
+
+    ``echo`` sees every epoch, ``progress`` the images whose features are made.
+    """
     number = project.n_finished
     if not project.is_due:
         return Trained(number - 1, False, read_json(project.run_folder(number - 1) / "metrics.json"))
+    features = row_features(project, progress)
+    if project.config.n_slots is None and read_estimate(project.folder) is None:
+        estimate_classes(project, features)
     if not project.in_training:
         check_labels(project.labels()[0], project.n_slots)
-    features = _features(project)
     labels, class_ids = project.labels(project.store.begin_run(number))
     session = _session(project, features, labels, number, echo)
     if number:
         before = project.labels(project.store.runs()[number - 1])[1]
         session.rounds[-1] = replace(session.latest, last=realigned(session.latest.last, before, class_ids))
     done = session.train()
+    make_atlas(project, features, done.fitted)
     return Trained(done.number, True, done.metrics)
+
+
+def estimate_classes(project: Project, features: RowFeatures, progress: Progress | None = None) -> NumberOfClasses:
+    """Estimate how many classes there are (Max-ACC), from the pretrained features; once per project."""
+    from agcd.discovery.n_classes import estimate_n_classes, prefix_features
+
+    known = read_estimate(project.folder)
+    if known is not None:
+        return known
+    labels = without_bad_rows(project.labels()[0], features)
+    rows = labels.train_rows
+    x = prefix_features(features, rows)
+    found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
+    estimate = NumberOfClasses(found.n, found.low, found.high, found.curve)
+    write_estimate(project.folder, estimate)
+    return estimate
+
+
+def make_atlas(project: Project, features: RowFeatures, fitted: Fitted | None = None) -> Atlas:
+    """What the page shows of the last finished round."""
+    number = project.n_finished - 1
+    fitted = fitted or Fitted.load(_checked_run(project, number) / "model.safetensors", features)
+    prediction = fitted.predict(features, np.arange(features.n_rows))
+    top_slots, top_probs = top_of(prediction.probs)
+    top_slots[list(features.bad_rows)] = NO_SLOT
+    _, class_ids = project.labels(project.store.runs()[number])
+    slot_of_class = read_json(project.run_folder(number) / "mapping.json")["last"]["slot_of_class"]
+    owner: list[str | None] = [None] * fitted.n_slots
+    for class_id, slot in zip(class_ids, slot_of_class, strict=True):
+        owner[slot] = class_id
+    facts = {"model_id": fitted.model_id, "n_old": fitted.n_old, "n_slots": fitted.n_slots, "class_ids": owner}
+    vectors = prediction.features.astype(np.float16)
+    return write_atlas(project.folder, number, top_slots, top_probs, vectors, ~project.is_test, facts)
 
 
 def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) -> LabelMapping:
@@ -75,11 +120,14 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     labels = replace(then, passed=then.passed | answered)
     if not len(labels.pool_rows):
         raise DataError("There is nothing left to ask: every image has an answer.")
-    features = _features(project)
+    features = row_features(project)
     session = _session(project, features, labels, number, None)
     query = session.ask(n)
     slots = session.latest.fitted.predict(features, query.rows, "student").y_slot
-    asked = zip(query.rows.tolist(), query.reasons, query.scores.tolist(), slots.tolist(), strict=True)
+    asked = list(zip(query.rows.tolist(), query.reasons, query.scores.tolist(), slots.tolist(), strict=True))
+    # One predicted slot after another, so that the eye of whoever answers stays on one topic.
+    first = {slot: rank for rank, (*_, slot) in reversed(list(enumerate(asked)))}
+    asked.sort(key=lambda question: first[question[-1]])
     questions = [Question(row, rank, why, score, slot) for rank, (row, why, score, slot) in enumerate(asked)]
     return add_query(project.store, number, query.strategy, query.model_id, questions)
 
@@ -120,10 +168,11 @@ def _new_dataset(new_images: Sequence[Path]) -> tuple[Dataset, list[str]]:
     return dataset, [str(path) for path in dataset.paths or ()]
 
 
-def _features(project: Project) -> RowFeatures:
+def row_features(project: Project, progress: Progress | None = None) -> RowFeatures:
+    """The features of every image, made where they are missing."""
     for number in range(project.n_finished):
         _checked_run(project, number)
-    return open_features(project.dataset(), project.config.backbone, project.folder / "cache")
+    return open_features(project.dataset(), project.config.backbone, project.folder / "cache", progress=progress)
 
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:

@@ -1,0 +1,73 @@
+"""Features on a plane, for the map: t-SNE of some rows, the others beside their neighbours, the round before kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agcd.rng import generator
+from agcd.types import FloatArray, IntArray
+
+Plane = NDArray[np.float32]
+N_ANCHORS = 1500
+"""t-SNE takes seconds for so many rows; the others are placed between the anchors nearest to them."""
+_NEAREST = 5
+_BLOCK = 20_000
+_START_SPREAD = 1e-4
+"""scikit-learn's own scale for starting positions: larger ones keep t-SNE from unfolding."""
+
+
+def lay_out(features: FloatArray, rows: IntArray, before: Plane | None = None) -> Plane:
+    """Positions (n, 2) of ``rows``; all other rows are NaN.
+
+    Parameters
+    ----------
+    features : (n, d) unit-length features of all rows
+    before : (n, 2) positions of the round before: the new map starts from them and is turned to fit them, so that
+        groups stay where people remember them
+    """
+    xy: Plane = np.full((len(features), 2), np.nan, np.float32)
+    if len(rows) < 4:
+        xy[rows] = np.arange(2 * len(rows), dtype=np.float32).reshape(-1, 2)
+        return xy
+    chosen = generator(0, "layout", len(rows)).permutation(len(rows))[:N_ANCHORS]
+    anchors = np.sort(rows[chosen])
+    known = before[anchors] if before is not None and np.isfinite(before[anchors]).all() else None
+    placed = _tsne(np.asarray(features[anchors], np.float32), known)
+    xy[rows] = _between(features, rows, anchors, placed)
+    xy[anchors] = placed
+    return xy
+
+
+def _tsne(x: FloatArray, before: Plane | None) -> Plane:
+    from sklearn.manifold import TSNE
+
+    start = "pca" if before is None else before / max(float(before.std()), 1e-9) * _START_SPREAD
+    perplexity = min(30.0, (len(x) - 1) / 3)
+    placed = TSNE(perplexity=perplexity, init=start, random_state=0).fit_transform(x)
+    placed = np.asarray(placed / max(float(placed.std()), 1e-9), np.float32)
+    return placed if before is None else turned_to_fit(placed, before)
+
+
+def turned_to_fit(xy: Plane, target: Plane) -> Plane:
+    """``xy`` moved, turned, mirrored and scaled to lie as near to ``target`` as it can (Procrustes)."""
+    from scipy.linalg import orthogonal_procrustes
+
+    a, b = xy - xy.mean(0), target - target.mean(0)
+    rotation, scale = orthogonal_procrustes(a, b)
+    return np.asarray(a @ rotation * (scale / max(float((a**2).sum()), 1e-9)) + target.mean(0), np.float32)
+
+
+def _between(features: FloatArray, rows: IntArray, anchors: IntArray, placed: Plane) -> Plane:
+    """The mean position of the nearest anchors, the nearer the heavier."""
+    known = np.asarray(features[anchors], np.float32)
+    k = min(_NEAREST, len(anchors))
+    out = np.empty((len(rows), 2), np.float32)
+    for first in range(0, len(rows), _BLOCK):
+        block = rows[first : first + _BLOCK]
+        similarity = np.asarray(features[block], np.float32) @ known.T
+        nearest = np.argpartition(-similarity, k - 1, axis=1)[:, :k]
+        near = np.take_along_axis(similarity, nearest, 1)
+        weight = np.exp(20.0 * (near - near.max(1, keepdims=True)))
+        out[first : first + _BLOCK] = (placed[nearest] * weight[:, :, None]).sum(1) / weight.sum(1)[:, None]
+    return out
