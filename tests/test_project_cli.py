@@ -198,14 +198,14 @@ def test_commands_out_of_turn_are_one_sentence(tmp_path: Path, monkeypatch: pyte
     assert not out.exists()
 
 
-@pytest.mark.parametrize("command", ["status", "label", "undo", "export"])
+@pytest.mark.parametrize("command", ["status", "label", "undo", "rename"])
 def test_commands_that_do_not_train_never_load_torch(command: str, tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
         project.train()
     sheet = tmp_path / "answers.csv"
     sheet.write_text("path,label\nunlabelled/red-circle-00.png,kite\n")
     run("label", tmp_path / "project", "--from", sheet)
-    rest = {"label": ["--from", str(sheet)], "export": ["--out", str(tmp_path / "out")]}.get(command, [])
+    rest = {"label": ["--from", str(sheet)], "rename": ["kite", "red kite"]}.get(command, [])
     code = (
         "import sys, runpy\nsys.argv = ['agcd', *sys.argv[1:]]\n"
         "try:\n    runpy.run_module('agcd.cli', run_name='__main__')\n"

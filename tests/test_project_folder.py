@@ -47,11 +47,11 @@ def test_init_writes_settings_that_read_back_and_refuses_to_do_it_twice(tmp_path
     lines: list[str] = []
     images = partly_labelled(tmp_path)
     with Project.create(tmp_path / "project", images, settings=SETTINGS, say=lines.append) as project:
-        assert project.config.n_slots == 6
+        assert project.config.n_slots is None  # it is estimated before the first training
     assert lines[0] == "50 images: 9 labelled, 41 unlabelled, 0 test"
-    assert "looking for 6 classes, twice the known ones (--classes says otherwise)" in lines
+    assert "how many classes there are is estimated before the first training (--classes sets it)" in lines
     values = tomllib.loads((tmp_path / "project" / "agcd.toml").read_text())
-    assert values == {"images": str(images), "n_slots": 6, **SETTINGS}
+    assert values == {"images": str(images), **SETTINGS}
     with pytest.raises(DataError, match="is a project already"):
         Project.create(tmp_path / "project", images, settings=SETTINGS)
 

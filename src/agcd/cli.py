@@ -25,6 +25,8 @@ CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder for features and unpacked data; default ~/.cache/agcd.")
 ]
 ProjectArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder.")]
+ClassArgument = Annotated[str, typer.Argument(help="The name of a class.")]
+WhoOption = Annotated[str, typer.Option(help="Who says so.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
 ]
@@ -61,22 +63,47 @@ def init(
 
     values = _with_overrides({}, set_ or [])
     Project.create(folder, images, labels, classes, values, print).close()
-    print(f"next: agcd train {folder}")
+    print(f"next: agcd serve {folder} (or, without a browser, agcd train {folder})")
+
+
+@app.command()
+def serve(
+    folder: ProjectArgument,
+    port: Annotated[int, typer.Option(help="0 takes any free one.", min=0, max=65535)] = 8765,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let other machines in; needs a password in AGCD_PASSWORD.")
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option(help="A name under which others reach this machine; may be repeated.")
+    ] = None,
+) -> None:
+    """Open the labelling page: label, name classes, train and download in the browser."""
+    import os
+
+    from agcd.web.serve import serve as serve_project
+
+    password = os.environ.get("AGCD_PASSWORD")
+    serve_project(folder, host=host, port=port, allow_remote=allow_remote, names=name or [], password=password)
 
 
 @app.command()
 def train(folder: ProjectArgument) -> None:
     """Train the next round of a project; continues what was broken off."""
     from agcd.project import Project
+    from agcd.project.estimate import read_estimate
 
     with Project.open(folder) as project:
         done = project.train(lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr))
+        estimate = None if project.config.n_slots else read_estimate(folder)
     if not done.is_new:
         print(f"round {done.round} is up to date: there are no new labels to learn from")
     else:
         print(
             f"round {done.round} is trained on {done.metrics['n_labels']} labels of {done.metrics['n_classes']} classes"
         )
+    if estimate:
+        print(f"looked for {estimate.words()}")
     print(f"next: agcd query {folder} -n 20 --out questions.csv")
 
 
@@ -97,15 +124,24 @@ def query(
 @app.command()
 def label(
     folder: ProjectArgument,
-    from_: Annotated[Path, typer.Option("--from", help="CSV with row or path, and label, skip, unsure or junk.")],
-    who: Annotated[str, typer.Option(help="Whose answers they are.")] = "me",
+    from_: Annotated[
+        Path,
+        typer.Option("--from", help="CSV with row or path and label (or skip, unsure, junk); or Label Studio JSON."),
+    ],
+    who: WhoOption = "me",
 ) -> None:
-    """Store the answers in a CSV; new names become classes."""
+    """Store the answers in a CSV or in a JSON export of Label Studio; new names become classes."""
     from agcd.project import Project
     from agcd.project.answers import read_answers
+    from agcd.project.exporting import tell_label_studio
 
     with Project.open(folder) as project:
-        print("\n".join(project.tell(read_answers(from_, project.paths), who).lines()))
+        if from_.suffix.lower() == ".json":
+            told = tell_label_studio(project, from_, who)
+        else:
+            told = {who: project.tell(read_answers(from_, project.paths), who)}
+        for person, outcome in told.items():
+            print("\n".join(f"{person}: {line}" for line in outcome.lines()))
 
 
 @app.command()
@@ -115,6 +151,45 @@ def undo(folder: ProjectArgument) -> None:
 
     with Project.open(folder) as project:
         print(f"undone: {project.undo()}")
+
+
+@app.command()
+def rename(folder: ProjectArgument, name: ClassArgument, new_name: str, who: WhoOption = "me") -> None:
+    """Call a class otherwise."""
+    from agcd.project import Project
+    from agcd.project.classes import find_class, rename_class
+
+    with Project.open(folder) as project:
+        rename_class(project.store, find_class(project.store, name).id, new_name, who)
+        print(f"{name} is now called {new_name}")
+
+
+@app.command()
+def merge(
+    folder: ProjectArgument,
+    name: ClassArgument,
+    into: Annotated[str, typer.Argument(help="The class that stays.")],
+    who: WhoOption = "me",
+) -> None:
+    """Count everything said of one class for another."""
+    from agcd.project import Project
+    from agcd.project.classes import find_class, merge_classes
+
+    with Project.open(folder) as project:
+        one, other = (find_class(project.store, each) for each in (name, into))
+        merge_classes(project.store, one.id, other.id, who)
+        print(f"{one.name} now counts as {other.name}")
+
+
+@app.command()
+def retire(folder: ProjectArgument, name: ClassArgument, who: WhoOption = "me") -> None:
+    """Let a class take no more labels."""
+    from agcd.project import Project
+    from agcd.project.classes import find_class, retire_class
+
+    with Project.open(folder) as project:
+        retire_class(project.store, find_class(project.store, name).id, who)
+        print(f"{name} is retired; agcd undo {folder} takes it back")
 
 
 @app.command()
@@ -142,13 +217,14 @@ def predict(
 @app.command()
 def export(
     folder: ProjectArgument,
-    out: Annotated[Path, typer.Option(help="Folder for labels and predictions, as CSV and Parquet.")],
+    out: Annotated[Path, typer.Option(help="Folder for labels, predictions and the classifier.")],
+    onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, from pixels to class names.")] = False,
 ) -> None:
-    """Write the labels, and the predictions for all images."""
+    """Write the labels (CSV, Parquet, COCO, Label Studio), the predictions for all images, and the classifier."""
     from agcd.project import Project
 
     with Project.open(folder) as project:
-        print("\n".join(str(path) for path in project.export(out)))
+        print("\n".join(str(path) for path in project.export(out, onnx=onnx)))
 
 
 @app.command()

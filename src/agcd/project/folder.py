@@ -16,7 +16,7 @@ from agcd.project.answers import Answer, Told, undo_last, write_answers
 from agcd.project.create import CONFIG, RECORDS, create_project, read_settings
 from agcd.project.estimate import NumberOfClasses, read_estimate
 from agcd.project.status import Status, status_of
-from agcd.project.tables import export_tables, prediction_table
+from agcd.project.tables import prediction_table
 from agcd.records.events import Source
 from agcd.records.fold import fold_with_ids
 from agcd.records.queries import StoredQuery
@@ -113,9 +113,11 @@ class Project:
 
         return rounds.predict(self, new_images)
 
-    def export(self, out: Path) -> list[Path]:
-        """Write labels and predictions as CSV and Parquet; returns the files."""
-        return export_tables(self, out)
+    def export(self, out: Path, *, onnx: bool = False) -> list[Path]:
+        """Write labels, predictions and the classifier, each in several formats; returns the files."""
+        from agcd.project.exporting import export_all
+
+        return export_all(self, out, onnx=onnx)
 
     @property
     def n_slots(self) -> int:

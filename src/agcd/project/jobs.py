@@ -1,29 +1,30 @@
 """Long work in a child process: started, watched and cancelled through files, so that a restarted server finds it.
 
 cache/job/  progress.json (what runs, how far it is)  lock (held by the child while it lives)  output.txt
+
+The child inherits the lock, taken before it starts: whoever looks at any later moment sees that it lives.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
-
-from filelock import FileLock, Timeout
 
 from agcd.errors import ConfigError
 from agcd.files import read_json, write_json
 
 Kind = Literal["prepare", "round", "export"]
 KINDS: tuple[Kind, ...] = ("prepare", "round", "export")
-_KILL_SECONDS = 10.0
+_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,74 +57,97 @@ class JobState:
 
 
 class Jobs:
-    """The jobs of one project; one runs at a time."""
+    """The jobs of one project; one runs at a time. Several threads may ask."""
 
     def __init__(self, project_folder: Path) -> None:
         self.project_folder = project_folder
         self.folder = project_folder / "cache" / "job"
-        self._child: subprocess.Popen[bytes] | None = None
+        self._guard = threading.RLock()
 
     def start(self, kind: Kind, n_questions: int | None = None) -> JobState:
         """Begin in a child process."""
-        if self.state().state == "running":
-            raise ConfigError("Something is running already: wait for it, or cancel it first.")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._guard:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # One that has ended may need a moment to leave.
+            lock = None if self.state().state == "running" else _take_lock(self.folder, _END_SECONDS)
+            if lock is None:
+                raise ConfigError("Something is running already: wait for it, or cancel it first.")
+            try:
+                return self._begin(kind, n_questions, lock)
+            finally:
+                os.close(lock)  # the child's own copy keeps it locked
+
+    def state(self) -> JobState:
+        """How far it is; a child that died without a word counts as failed."""
+        with self._guard:
+            state = read_job(self.folder)
+            if state.state != "running" or self._alive():
+                return state
+            state = read_job(self.folder)  # it may have ended well between the two looks
+            if state.state == "running":
+                reason = "It stopped unexpectedly. Nothing is lost: start it again and it goes on."
+                state = replace(state, state="failed", error=reason, ended=time.time())
+                write_job(self.folder, state)
+            return state
+
+    def cancel(self) -> JobState:
+        """Stop it; what it has finished stays, and starting again continues."""
+        with self._guard:
+            if self.state().state == "running":
+                self._end()
+            state = read_job(self.folder)
+            if state.state == "running":  # otherwise it came to its own end just now
+                state = replace(state, state="cancelled", ended=time.time())
+                write_job(self.folder, state)
+            return state
+
+    def _begin(self, kind: Kind, n_questions: int | None, lock: int) -> JobState:
         command = [sys.executable, "-m", "agcd.project.work", str(self.project_folder), kind, str(n_questions or 0)]
         state = JobState("running", kind, "starting", began=time.time(), stage_began=time.time())
         write_job(self.folder, state)
         with (self.folder / "output.txt").open("wb") as output:
             # Its own session: Ctrl-C in the server's terminal must not kill a round that goes well.
-            self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                pass_fds=(lock,),
             )
+        # Without somebody who waits for its end it would stay in the list of processes.
+        threading.Thread(target=child.wait, daemon=True).start()
         return state
 
-    def state(self) -> JobState:
-        """How far it is; a child that died without a word counts as failed."""
-        before = self._alive()
-        state = read_job(self.folder)
-        if state.state != "running" or before or self._alive():
-            return state
-        state = read_job(self.folder)  # it may have ended well between the two looks
-        if state.state == "running":
-            reason = "It stopped unexpectedly. Nothing is lost: start it again and it goes on."
-            state = replace(state, state="failed", error=reason, ended=time.time())
-            write_job(self.folder, state)
-        return state
-
-    def cancel(self) -> JobState:
-        """Stop it; what it has finished stays, and starting again continues."""
-        state = self.state()
-        if state.state != "running":
-            return state
-        pid = self._child.pid if self._child else state.pid
-        if pid:
-            _end(pid, self._alive)
-        state = replace(read_job(self.folder), state="cancelled", ended=time.time())
-        write_job(self.folder, state)
-        return state
+    def _end(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            until = time.monotonic() + _END_SECONDS
+            while self._alive() and time.monotonic() < until:
+                pid = read_job(self.folder).pid
+                if pid:  # the child writes it as soon as it can
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                time.sleep(0.05)
 
     def _alive(self) -> bool:
-        if self._child is not None and self._child.poll() is None:
-            return True
-        if not (self.folder / "lock").exists():
-            return False
+        lock = _take_lock(self.folder)
+        if lock is not None:
+            os.close(lock)
+        return lock is None
+
+
+def _take_lock(folder: Path, seconds: float = 0.0) -> int | None:
+    """The lock, as an open file, or None if somebody holds it for so long."""
+    lock, until = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644), time.monotonic() + seconds
+    while True:
         try:
-            with FileLock(self.folder / "lock", timeout=0):
-                return False
-        except Timeout:
-            return True
-
-
-def _end(pid: int, alive: Callable[[], bool]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-        until = time.monotonic() + _KILL_SECONDS
-        while time.monotonic() < until:
-            if not alive():
-                return
-            time.sleep(0.05)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                os.close(lock)
+                return None
+            time.sleep(0.02)
 
 
 def read_job(folder: Path) -> JobState:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +15,9 @@ N_ANCHORS = 1500
 """t-SNE takes seconds for so many rows; the others are placed between the anchors nearest to them."""
 _NEAREST = 5
 _BLOCK = 20_000
-_START_SPREAD = 1e-4
-"""scikit-learn's own scale for starting positions: larger ones keep t-SNE from unfolding."""
+_SPREAD = 15.0
+"""About how far t-SNE spreads its points: a map that starts so wide stays much as it was (tried on six blobs of 30
+rows: middles of groups moved by 8 % of their spread, against 12 to 45 % from scikit-learn's usual narrow start)."""
 
 
 def lay_out(features: FloatArray, rows: IntArray, before: Plane | None = None) -> Plane:
@@ -42,9 +45,10 @@ def lay_out(features: FloatArray, rows: IntArray, before: Plane | None = None) -
 def _tsne(x: FloatArray, before: Plane | None) -> Plane:
     from sklearn.manifold import TSNE
 
-    start = "pca" if before is None else before / max(float(before.std()), 1e-9) * _START_SPREAD
-    perplexity = min(30.0, (len(x) - 1) / 3)
-    placed = TSNE(perplexity=perplexity, init=start, random_state=0).fit_transform(x)
+    options: dict[str, Any] = {"init": "pca"}
+    if before is not None:
+        options = {"init": before / max(float(before.std()), 1e-9) * _SPREAD, "early_exaggeration": 4.0}
+    placed = TSNE(perplexity=min(30.0, (len(x) - 1) / 3), random_state=0, **options).fit_transform(x)
     placed = np.asarray(placed / max(float(placed.std()), 1e-9), np.float32)
     return placed if before is None else turned_to_fit(placed, before)
 

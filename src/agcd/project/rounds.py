@@ -84,7 +84,7 @@ def estimate_classes(project: Project, features: RowFeatures, progress: Progress
 def make_atlas(project: Project, features: RowFeatures, fitted: Fitted | None = None) -> Atlas:
     """What the page shows of the last finished round."""
     number = project.n_finished - 1
-    fitted = fitted or Fitted.load(_checked_run(project, number) / "model.safetensors", features)
+    fitted = fitted or Fitted.load(checked_run(project, number) / "model.safetensors", features)
     prediction = fitted.predict(features, np.arange(features.n_rows))
     top_slots, top_probs = top_of(prediction.probs)
     top_slots[list(features.bad_rows)] = NO_SLOT
@@ -138,7 +138,7 @@ def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]
     dataset, shown = _new_dataset(new_images)
     # New images are looked at once: their features are not worth a place on the disk.
     features = open_features(dataset, project.config.backbone.model_copy(update={"cache": "off"}), project.folder)
-    fitted = Fitted.load(_checked_run(project, project.n_finished - 1) / "model.safetensors", features)
+    fitted = Fitted.load(checked_run(project, project.n_finished - 1) / "model.safetensors", features)
     prediction = fitted.predict(features, np.arange(dataset.n_rows))
     good = [row for row in range(dataset.n_rows) if row not in features.bad_rows]
     slots = prediction.y_slot[good].tolist()
@@ -171,7 +171,7 @@ def _new_dataset(new_images: Sequence[Path]) -> tuple[Dataset, list[str]]:
 def row_features(project: Project, progress: Progress | None = None) -> RowFeatures:
     """The features of every image, made where they are missing."""
     for number in range(project.n_finished):
-        _checked_run(project, number)
+        checked_run(project, number)
     return open_features(project.dataset(), project.config.backbone, project.folder / "cache", progress=progress)
 
 
@@ -183,7 +183,7 @@ def _session(project: Project, features: RowFeatures, labels: LabelState, n_roun
     return session
 
 
-def _checked_run(project: Project, number: int) -> Path:
+def checked_run(project: Project, number: int) -> Path:
     """The folder of a finished round, which must have been trained on features like ours."""
     folder = project.run_folder(number)
     stored, own = read_json(folder / "config.json")["settings"]["backbone"], project.config.snapshot()["backbone"]

@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from agcd.errors import AgcdError
 from agcd.project.atlas import has_atlas
 from agcd.project.folder import Project
-from agcd.project.jobs import KINDS, JobState, Kind, read_job, write_job
+from agcd.project.jobs import KINDS, JobState, Kind, write_job
 
 _WRITE_SECONDS = 0.2
 
@@ -55,17 +53,17 @@ class Told:
 def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
     """Do the work of one job, telling how far it is; a user's mistake ends it with one sentence."""
     folder = project_folder / "cache" / "job"
-    with FileLock(folder / "lock", timeout=10):
-        told = Told(folder, replace(read_job(folder), pid=os.getpid()))
-        try:
-            with Project.open(project_folder) as project:
-                _WORK[kind](project, told, n_questions)
-            told.end()
-        except AgcdError as error:
-            told.end(str(error))
-        except Exception as error:
-            told.end(f"Our mistake ({type(error).__name__}: {error}); details are in {folder / 'output.txt'}.")
-            raise
+    told = Told(folder, JobState("running", kind, began=time.time(), pid=os.getpid()))
+    told.stage("starting")
+    try:
+        with Project.open(project_folder) as project:
+            _WORK[kind](project, told, n_questions)
+        told.end()
+    except AgcdError as error:
+        told.end(str(error))
+    except Exception as error:
+        told.end(f"Our mistake ({type(error).__name__}: {error}); details are in {folder / 'output.txt'}.")
+        raise
 
 
 def prepare(project: Project, told: Told, n_questions: int | None) -> None:
