@@ -1,0 +1,135 @@
+"""The rounds so far: what each changed, how good a blind audit finds it, and what the next answers may buy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from agcd.files import read_json
+from agcd.project.atlas import NO_SLOT, Atlas, open_atlas
+from agcd.records.classes import Registry
+from agcd.records.queries import latest_query, n_unanswered, strategy_of_round
+from agcd.records.store import Store
+from agcd.web.desk import Desk
+from agcd.web.look import Look
+from agcd.web.shapes import AuditScore, Forecast, RoundCard, Rounds
+
+_Z95 = 1.959964
+"""Two-sided 95 % of a normal distribution."""
+
+
+def rounds_page(desk: Desk, store: Store) -> Rounds:
+    """Every finished round, and a look ahead."""
+    look, numbers = desk.look(store), range(desk.n_finished(store))
+    atlases = [open_atlas(desk.folder, number) for number in numbers]
+    asked = strategy_of_round(store)
+    cards = []
+    for number, atlas in enumerate(atlases):
+        metrics = read_json(desk.project.run_folder(number) / "metrics.json")
+        before = atlases[number - 1] if number else None
+        cards.append(_round_card(look, number, metrics, atlas, before, asked.get(number)))
+    return Rounds(rounds=cards, forecast=forecast(look, cards), n_audit_open=n_audit_open(store))
+
+
+def n_audit_open(store: Store) -> int:
+    audit = latest_query(store, audit=True)
+    return n_unanswered(store, audit.id) if audit else 0
+
+
+def _round_card(
+    look: Look, number: int, metrics: dict[str, Any], atlas: Atlas | None, before: Atlas | None, strategy: str | None
+) -> RoundCard:
+    registry = look.standing.registry
+    owned = [slot for slot, class_id in enumerate(atlas.facts["class_ids"]) if class_id] if atlas else []
+    return RoundCard(
+        number=number,
+        n_labels=metrics["n_labels"],
+        n_answers=metrics["n_queried"],
+        n_classes=metrics["n_classes"],
+        n_slots=metrics["n_slots"],
+        n_named=len(owned) if atlas else metrics["n_classes"],
+        named_share=float(atlas.sizes[owned].sum() / max(1, len(atlas.order))) if atlas else 0.0,
+        agreement=metrics["agreement"],
+        moved_share=atlas.facts["moved_share"] if atlas else None,
+        changes=mapping_changes(registry, before, atlas) if atlas and before else [],
+        audit=audit_score(look, atlas) if atlas else None,
+        seconds=metrics["seconds"],
+        strategy=strategy,
+    )
+
+
+def mapping_changes(registry: Registry, before: Atlas, after: Atlas) -> list[str]:
+    """Which classes came, went or changed their group, in words."""
+    slots = [{c: slot for slot, c in enumerate(atlas.facts["class_ids"]) if c} for atlas in (before, after)]
+    sentences, kept = [], 0
+    for class_id, slot in slots[1].items():
+        name = registry.classes[class_id].name if class_id in registry.classes else "a class taken back since"
+        if class_id not in slots[0]:
+            sentences.append(f"{name} is new and owns group #{slot} ({after.sizes[slot]} pictures).")
+        elif slots[0][class_id] != slot:
+            sentences.append(f"{name} moved from group #{slots[0][class_id]} to group #{slot}.")
+        else:
+            kept += 1
+    gone = [registry.classes[c].name for c in slots[0] if c not in slots[1] and c in registry.classes]
+    sentences += [f"{name} has no group of its own any more." for name in gone]
+    return [*sentences, f"{kept} classes kept their group."]
+
+
+def audit_score(look: Look, atlas: Atlas) -> AuditScore | None:
+    """How many of the blind answers the model of a round would have given; it never learned from them."""
+    registry, right, n = look.standing.registry, 0, 0
+    owners = [registry.resolve(c).id if c in registry.classes else None for c in atlas.facts["class_ids"]]
+    for row, event in look.standing.answers.items():
+        slot = int(atlas.top_slots[row, 0])
+        if event.is_audit and event.class_id is not None and slot != NO_SLOT:
+            n += 1
+            right += owners[slot] == registry.resolve(event.class_id).id
+    if not n:
+        return None
+    low, high = wilson(right, n)
+    return AuditScore(n=n, n_right=right, share=right / n, low=low, high=high)
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927), which also holds for few samples and shares near 0 or 1."""
+    share, square = right / n, _Z95**2
+    middle = (share + square / (2 * n)) / (1 + square / n)
+    half = _Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def forecast(look: Look, cards: list[RoundCard]) -> Forecast:
+    """What the next answers are likely to buy: unnamed groups, contradictions, and how the audit has moved so far."""
+    if look.atlas is None or not cards:
+        return Forecast(sentences=["Train first: then it can be said what answers are worth."])
+    sizes = look.atlas.sizes
+    unnamed = sorted((int(sizes[slot]) for slot, c in enumerate(look.owner_of_slot) if c is None), reverse=True)
+    n_rows = max(1, len(look.atlas.order))
+    sentences = []
+    if unnamed:
+        sentences.append(
+            f"{len(unnamed)} group(s) have no name yet; they hold {sum(unnamed)} of {n_rows} pictures "
+            f"({sum(unnamed) / n_rows:.0%}). One answer in the largest names about {unnamed[0]} pictures."
+        )
+    else:
+        sentences.append("Every group has a name: answers now move borders between classes.")
+    margins = look.atlas.margin(look.atlas.order)
+    unsure = int((margins < 0.3).sum())
+    sentences.append(f"The model wavers over {unsure} pictures ({unsure / n_rows:.0%}).")
+    return Forecast(sentences=[*sentences, *_trend(cards)])
+
+
+def _trend(cards: list[RoundCard]) -> list[str]:
+    """What answers have bought so far, by the audit; noise is called noise."""
+    scored = [card for card in cards if card.audit is not None]
+    if not scored:
+        return ["How good the model is, nobody has checked: a blind audit of 30 pictures tells within about 15 points."]
+    if len(scored) < 2:
+        return []
+    first, last = scored[-2], scored[-1]
+    assert first.audit is not None
+    assert last.audit is not None
+    answers, gain = last.n_answers - first.n_answers, last.audit.share - first.audit.share
+    if last.audit.low <= first.audit.share <= last.audit.high:
+        return [f"The last {answers} answers moved the audited accuracy by {100 * gain:+.0f} points, within its noise."]
+    return [f"The last {answers} answers moved the audited accuracy by {100 * gain:+.0f} points."]

@@ -1,0 +1,56 @@
+"""Where the project stands, for the strip at the top of every page: asked for after every answer, so it is cheap."""
+
+from __future__ import annotations
+
+from agcd.project.estimate import read_estimate
+from agcd.records.queries import latest_query, n_unanswered
+from agcd.records.store import Store
+from agcd.web.desk import Desk
+from agcd.web.history import n_audit_open
+from agcd.web.look import Look
+from agcd.web.shapes import Agreed, Estimate, State
+
+
+def state_of(desk: Desk, store: Store) -> State:
+    """Counts only; nothing here grows with the number of pictures."""
+    look, query, runs = desk.look(store), latest_query(store), store.runs()
+    standing, n_finished = look.standing, desk.n_finished(store)
+    classes = [standing.registry.classes[c] for c in look.rows_of_class]
+    estimate, config = read_estimate(desk.folder), desk.project.config
+    learned = runs[n_finished - 1] if n_finished else 0
+    n_new = sum(e.kind == "label" and e.id > learned and not e.is_audit for e in standing.answers.values())
+    return State(
+        name=desk.name,
+        n_images=desk.n_rows,
+        n_test=int(desk.project.is_test.sum()),
+        n_set_aside=desk.n_set_aside,
+        n_seeds=sum(event.source == "seed" for event in standing.answers.values()),
+        n_answers=standing.counts["confirmed"],
+        n_accepted=len(standing.accepted),
+        n_audit=standing.counts["audit"],
+        n_passed=standing.n_passed,
+        n_junk=standing.n_junk,
+        n_questions=len(query.questions) if query else 0,
+        n_open=n_unanswered(store, query.id) if query else 0,
+        n_audit_open=n_audit_open(store),
+        n_classes=len(classes),
+        n_novel=sum(not info.is_old for info in classes),
+        n_slots=config.n_slots or (estimate.n if estimate else None),
+        n_finished=n_finished,
+        is_due=_is_due(look, n_finished, n_finished in runs, n_new, learned),
+        estimate=Estimate(n=estimate.n, low=estimate.low, high=estimate.high, curve=list(estimate.curve))
+        if estimate
+        else None,
+        n_slots_fixed=0 in runs,
+        health=desk.health,
+        agreement=Agreed(n_rows=standing.agreement.n_rows, share=standing.agreement.share),
+        n_new_answers=n_new if n_finished else 0,
+        last_event=standing.last_event,
+    )
+
+
+def _is_due(look: Look, n_finished: int, in_training: bool, n_new: int, learned: int) -> bool:
+    """Whether a round has something to do: new labels, labels taken back or joined, or a map that was deleted."""
+    if n_finished == 0 or in_training or look.atlas is None:
+        return True
+    return n_new > 0 or look.standing.last_change > learned
