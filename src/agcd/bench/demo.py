@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from agcd.bench.by_hand import make_project
 from agcd.bench.cells import Cell
 from agcd.bench.runner import run_bench
 from agcd.bench.story import class_strips, replay, tell_story
@@ -42,7 +46,17 @@ def run_demo(out: Path, seed: int, data: str | None = None, settings: dict[str, 
     story = tell_story(replayed, ours, {"Random": rival}, facts, [command, f"agcd bench --data {data} --help"])
     report = write_report(story, out)
     console.print(f"Report: {report} ({time.monotonic() - started:.0f} s in all)")
+    if replayed.prepared.dataset.paths is not None:
+        folder = out / replayed.prepared.dataset.name
+        make_project(cells[0], folder, out, out / "cache").close()
+        console.print("Now label the same photographs by hand, from the same start:")
+        console.print(f"  [bold]{agcd_command()} serve {folder}[/bold]")
     return report
+
+
+def agcd_command() -> str:
+    """How ``agcd`` is called from here: by its name where that works, else by its place."""
+    return "agcd" if shutil.which("agcd") else os.path.relpath(Path(sys.executable).parent / "agcd")
 
 
 def run_facts(cell: Cell, dataset: Dataset, last: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,74 @@
+"""The page and the benchmark run the same loop: a script labels a served project by the truth, and accuracies agree.
+
+python benchmarks/http_loop.py --data groceries14 --seed 0 --rounds 5
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from agcd import metrics
+from agcd.bench.by_hand import make_project
+from agcd.bench.by_http import Annotator
+from agcd.bench.cells import Cell, Prepared, prepare, run_cell
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, str]]:
+    """Address and token of ``agcd serve`` in a process of its own."""
+    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
+        assert server.stdout is not None
+        found = re.search(r"(http://[^/]+)/login\?token=(\S+)", server.stdout.readline())
+        assert found, "agcd serve printed no link"
+        try:
+            yield found[1], found[2]
+        finally:
+            server.terminate()
+
+
+def accuracy(prepared: Prepared, folder: Path, number: int) -> float:
+    """All-accuracy on the test rows, from the predictions that round ``number`` of the project stored."""
+    examiner = prepared.examiner
+    table = pq.read_table(folder / "runs" / f"{number:03d}" / "predictions.parquet")
+    y_slot = np.full(len(examiner.truth), -1, np.int64)
+    y_slot[table["row"].to_numpy()] = table["slot"].to_numpy()
+    return metrics.accuracy(examiner.truth[examiner.rows], y_slot[examiner.rows], examiner.n_old)["acc_all"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="groceries14")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("bench-runs/http-loop"))
+    given = parser.parse_args()
+    cell = Cell(given.data, "adaptive_novel", given.seed, {"query": {"rounds": given.rounds}})
+    cache = given.out / "cache"
+    records = run_cell(cell, given.out, cache)
+    prepared = prepare(cell, cache)
+    folder = given.out / f"project-{given.seed}"
+    make_project(cell, folder, given.out, cache).close()
+    print(f"{'round':>5} {'answers':>8} {'agcd bench':>11} {'over HTTP':>10}")
+    with served(folder) as (address, secret):
+        annotator = Annotator(address, secret, lambda row: prepared.examiner.answer(np.array([row]))[0])
+        for number, record in enumerate(records):
+            if number:
+                annotator.label_round()
+                annotator.train_round()
+            n_answers = annotator.call("/api/state")["n_answers"]
+            ours = 100 * accuracy(prepared, folder, number)
+            print(f"{number:>5} {n_answers:>8} {100 * record['acc_all']:>11.2f} {ours:>10.2f}")
+
+
+if __name__ == "__main__":
+    main()
