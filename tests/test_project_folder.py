@@ -140,8 +140,9 @@ def test_every_error_of_a_project_is_a_users_error(tmp_path: Path) -> None:
                 call()
         config = project.config
         project.config = replace_slots(config, None)
-        with pytest.raises(ConfigError, match="n_slots"):
-            project.train()
+        with pytest.raises(ConfigError, match="number of classes yet"):
+            _ = project.n_slots
+        assert any("not estimated yet" in line for line in project.status().lines())
 
 
 def replace_slots(config: Any, n_slots: int | None) -> Any:

@@ -207,10 +207,12 @@ def test_a_split_shows_two_halves_and_one_undo_takes_it_back(client: Client) -> 
 
 def test_growing_by_pages_is_kept_apart_from_labels(client: Client) -> None:
     card = next(card for card in client.get("/api/board")["cards"] if card["is_named"] and card["size"] > 5)
-    grow = client.get("/api/grow", key=card["key"])
+    grow = client.get("/api/grow", key=card["key"], order="list-of-ann")
+    client.get("/api/grow", key=card["key"], order="list-of-bob")
     rows = [thumb["row"] for thumb in grow["thumbs"]]
     assert grow["similarity"][0] >= grow["similarity"][1]
-    body = {"uid": new_uid(), "who": "ann", "key": card["key"], "last_page": 0, "except_rows": rows[-1:]}
+    body = {"uid": new_uid(), "who": "ann", "key": card["key"], "order": "list-of-ann", "last_page": 0}
+    body |= {"except_rows": rows[-1:]}
     first, again = (client.post("/api/accept", body) for _ in range(2))
     assert first["n_accepted"] == len(rows) - 1
     assert (again["n_accepted"], again["is_repeat"]) == (0, True)

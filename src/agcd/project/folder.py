@@ -122,12 +122,18 @@ class Project:
     @property
     def n_slots(self) -> int:
         """Classes to look for: as given, else as estimated."""
+        known = self.n_slots_known
+        if known is None:
+            raise ConfigError(f"Nothing is known of the number of classes yet: run agcd train {self.folder} first.")
+        return known
+
+    @property
+    def n_slots_known(self) -> int | None:
+        """``n_slots``, or None where nobody has given it and it is not estimated yet."""
         if self.config.n_slots is not None:
             return self.config.n_slots
         estimate = read_estimate(self.folder)
-        if estimate is None:
-            raise ConfigError(f"Nothing is known of the number of classes yet: run agcd train {self.folder} first.")
-        return estimate.n
+        return estimate.n if estimate else None
 
     def labels(self, upto: int | None = None) -> tuple[LabelState, tuple[str, ...]]:
         """What was said up to an event, and the id of each class number."""

@@ -150,6 +150,11 @@ def _take_lock(folder: Path, seconds: float = 0.0) -> int | None:
             time.sleep(0.02)
 
 
+def export_folder(project_folder: Path, n_finished: int) -> Path:
+    """Where the job "export" puts the files of the last finished round."""
+    return project_folder / "cache" / "export" / f"{max(0, n_finished - 1):03d}"
+
+
 def read_job(folder: Path) -> JobState:
     path = folder / "progress.json"
     return JobState(**read_json(path)) if path.exists() else JobState()

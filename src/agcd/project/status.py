@@ -28,7 +28,8 @@ class Status:
     n_junk: int
     n_open: int
     """Questions of the last query that wait for an answer."""
-    n_slots: int
+    n_slots: int | None
+    """None: neither given nor estimated yet."""
     n_finished: int
     in_training: bool
     is_due: bool
@@ -42,11 +43,12 @@ class Status:
             state = f"round {self.n_finished} was begun and is not finished"
         else:
             state = "labels have changed since: train the next one" if self.is_due else "nothing new to learn"
+        looked_for = f"{self.n_slots} looked for" if self.n_slots else "how many there are is not estimated yet"
         lines = [
             f"images   {self.n_images}, {self.n_test} of them test; {self.n_set_aside} file(s) set aside",
             f"labels   {self.n_seeds} from the start, {self.n_answers} answered; "
             f"{self.n_passed} passed, {self.n_junk} junk",
-            f"classes  {len(self.classes)} named, {self.n_slots} looked for",
+            f"classes  {len(self.classes)} named, {looked_for}",
             *(f"  {name} ({kind}): {count}" for name, kind, count in self.classes),
             f"rounds   {self.n_finished} finished; {state}",
             f"open     {self.n_open} question(s)",
@@ -74,7 +76,7 @@ def status_of(project: Project) -> Status:
         n_passed=int(labels.passed.sum()),
         n_junk=int((labels.held_out & ~project.is_test).sum()),
         n_open=sum(question.row in pool for question in query.questions) if query else 0,
-        n_slots=project.n_slots,
+        n_slots=project.n_slots_known,
         n_finished=project.n_finished,
         in_training=project.in_training,
         is_due=project.is_due,

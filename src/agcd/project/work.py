@@ -12,7 +12,7 @@ from typing import Any
 from agcd.errors import AgcdError
 from agcd.project.atlas import has_atlas
 from agcd.project.folder import Project
-from agcd.project.jobs import KINDS, JobState, Kind, write_job
+from agcd.project.jobs import KINDS, JobState, Kind, export_folder, write_job
 
 _WRITE_SECONDS = 0.2
 
@@ -72,7 +72,7 @@ def prepare(project: Project, told: Told, n_questions: int | None) -> None:
 
     told.stage("reading images")
     features = rounds.row_features(project, told.progress)
-    if project.n_finished == 0:
+    if project.n_finished == 0 and project.labels()[0].n_old:
         told.stage("estimating the number of classes")
         rounds.estimate_classes(project, features, told.progress)
 
@@ -97,7 +97,7 @@ def export(project: Project, told: Told, n_questions: int | None) -> None:
     from agcd.project.exporting import export_all, has_onnx
 
     told.stage("writing the classifier")
-    export_all(project, project.folder / "cache" / "export", onnx=has_onnx())
+    export_all(project, export_folder(project.folder, project.n_finished), onnx=has_onnx())
 
 
 _WORK = {"prepare": prepare, "round": next_round, "export": export}

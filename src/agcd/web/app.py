@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
@@ -72,14 +71,6 @@ def _pages(desk: Desk) -> APIRouter:
     def home() -> Response:
         with desk.store() as store:
             return RedirectResponse("/label" if desk.n_finished(store) else "/start", status_code=303)
-
-    @router.get("/static-plotly/plotly.min.js")
-    def plotly() -> Response:
-        """Plotly's own script, from the installed package."""
-        spec = find_spec("plotly")
-        assert spec is not None
-        assert spec.origin is not None
-        return FileResponse(Path(spec.origin).parent / "package_data" / "plotly.min.js")
 
     for page, title in PAGES.items():
         router.add_api_route(f"/{page}", _page(desk, page, title), response_class=HTMLResponse)

@@ -206,12 +206,11 @@ def two_means(x: FloatArray, max_iter: int = 20) -> tuple[np.ndarray, FloatArray
     return second, distance
 
 
-def grow_page(desk: Desk, look: Look, atlas: Atlas, group: Group, page: int) -> Grow:
-    """Unanswered pictures by falling similarity; the order is fixed when the first page is opened."""
-    name = f"grow-{atlas.number}-{group.key}"
+def grow_page(desk: Desk, look: Look, atlas: Atlas, group: Group, order: str, page: int) -> Grow:
+    """Unanswered pictures by falling similarity; ``order`` names the list that the first page fixes."""
     if page == 0:
-        desk.keep(name, _grow_order(look, atlas, group))
-    rows = desk.kept(name)
+        desk.keep(f"grow-{order}", _grow_order(look, atlas, group))
+    rows = desk.kept(f"grow-{order}")
     page, n_pages, shown = page_of(len(rows), page, GROW_PER_PAGE)
     similar = atlas.vectors(rows[shown]) @ _centre(look, atlas, group)
     return Grow(
@@ -224,9 +223,9 @@ def grow_page(desk: Desk, look: Look, atlas: Atlas, group: Group, page: int) -> 
     )
 
 
-def grown_rows(desk: Desk, look: Look, atlas: Atlas, group: Group, last_page: int) -> IntArray:
+def grown_rows(desk: Desk, look: Look, order: str, last_page: int) -> IntArray:
     """All rows of the pages up to ``last_page`` that still have no answer."""
-    rows = desk.kept(f"grow-{atlas.number}-{group.key}")[: (last_page + 1) * GROW_PER_PAGE]
+    rows = desk.kept(f"grow-{order}")[: (last_page + 1) * GROW_PER_PAGE]
     return rows[~look.settled[rows]]
 
 

@@ -27,6 +27,7 @@ from agcd.web.shapes import (
     SplitPreview,
     State,
     Thumb,
+    Uid,
     Who,
 )
 from agcd.web.state import state_of
@@ -111,11 +112,11 @@ def _classes(router: APIRouter, desk: Desk) -> None:
             return boards.split_preview(look, atlas, look.group(key))
 
     @router.get("/grow")
-    def grow(key: KeyQuery, page: Page = 0) -> Grow:
-        """Candidates for a class by falling similarity; page 0 fixes the order."""
+    def grow(key: KeyQuery, order: Annotated[Uid, Query()], page: Page = 0) -> Grow:
+        """Candidates for a class by falling similarity; page 0 fixes their order under the name ``order``."""
         with desk.store() as store:
             look, atlas = desk.trained_look(store)
-            return boards.grow_page(desk, look, atlas, look.group(key), page)
+            return boards.grow_page(desk, look, atlas, look.group(key), order, page)
 
 
 def _many_pictures(router: APIRouter, desk: Desk) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -16,6 +15,11 @@ from agcd.web.desk import Desk
 from agcd.web.security import GateSettings, allowed_hosts, check_address
 
 
+def _print_at_once(line: str) -> None:
+    """Not held back in a buffer: scripts wait for the link."""
+    print(line, flush=True)
+
+
 def serve(
     folder: Path,
     *,
@@ -24,7 +28,7 @@ def serve(
     allow_remote: bool = False,
     names: Sequence[str] = (),
     password: str | None = None,
-    say: Callable[[str], None] = partial(print, flush=True),
+    say: Callable[[str], None] = _print_at_once,
 ) -> None:
     """Serve one project until Ctrl-C. Without a password the link carries a token that is new at every start.
 

@@ -333,7 +333,7 @@ class Queued(Answer):
 
 
 class Grow(Answer):
-    """GET /api/grow?key=KEY&page=: unlabelled pictures by falling similarity to the class, a page at a time."""
+    """GET /api/grow?key=KEY&order=UID&page=: unlabelled pictures by falling similarity to the class, page by page."""
 
     card: BoardCard
     thumbs: list[Thumb]
@@ -356,6 +356,8 @@ class Accept(Request):
     name: Name | None = None
     """Or a name: a new one makes a class."""
     last_page: Annotated[int, Field(ge=0, le=1000)]
+    order: Uid
+    """The name under which /api/grow fixed the order: what is accepted is what was seen, whatever happened since."""
     except_rows: Annotated[list[Row], Field(max_length=MAX_ROWS)] = []
 
 

@@ -16,7 +16,7 @@ def state_of(desk: Desk, store: Store) -> State:
     look, query, runs = desk.look(store), latest_query(store), store.runs()
     standing, n_finished = look.standing, desk.n_finished(store)
     classes = [standing.registry.classes[c] for c in look.rows_of_class]
-    estimate, config = read_estimate(desk.folder), desk.project.config
+    estimate = read_estimate(desk.folder)
     learned = runs[n_finished - 1] if n_finished else 0
     n_new = sum(e.kind == "label" and e.id > learned and not e.is_audit for e in standing.answers.values())
     return State(
@@ -35,7 +35,7 @@ def state_of(desk: Desk, store: Store) -> State:
         n_audit_open=n_audit_open(store),
         n_classes=len(classes),
         n_novel=sum(not info.is_old for info in classes),
-        n_slots=config.n_slots or (estimate.n if estimate else None),
+        n_slots=desk.project.n_slots_known,
         n_finished=n_finished,
         is_due=_is_due(look, n_finished, n_finished in runs, n_new, learned),
         estimate=Estimate(n=estimate.n, low=estimate.low, high=estimate.high, curve=list(estimate.curve))

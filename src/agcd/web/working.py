@@ -11,7 +11,7 @@ from agcd.errors import ConfigError
 from agcd.project.create import set_n_classes
 from agcd.project.exporting import export_file, light_files
 from agcd.project.folder import Project
-from agcd.project.jobs import JobState
+from agcd.project.jobs import JobState, export_folder
 from agcd.web import shapes
 from agcd.web.desk import Desk
 from agcd.web.state import state_of
@@ -70,21 +70,25 @@ def _shown(state: JobState) -> shapes.Job:
 
 
 def _files(router: APIRouter, desk: Desk) -> None:
-    made = desk.folder / "cache" / "export"
+
+    def made(name: str) -> Path:
+        """A file of the last round's model; those of earlier ones are out of date."""
+        with desk.store() as store:
+            return export_folder(desk.folder, desk.n_finished(store)) / name
 
     @router.get("/export")
     def files() -> list[str]:
         """The files that can be downloaded now."""
         with desk.store() as store:
             light = light_files() if desk.n_finished(store) else LABEL_FILES
-        return [*light, *(name for name in MODEL_FILES if (made / name).is_file())]
+        return [*light, *(name for name in MODEL_FILES if made(name).is_file())]
 
     @router.get("/export/{name}", response_class=Response)
     def download(name: str) -> Response:
         """One file, by its name in the list."""
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-        if name in MODEL_FILES and (made / name).is_file():
-            return FileResponse(made / name, headers=headers, media_type="application/octet-stream")
+        if name in MODEL_FILES and made(name).is_file():
+            return FileResponse(made(name), headers=headers, media_type="application/octet-stream")
         if name not in light_files():
             raise HTTPException(404, "There is no such file")
         with desk.store() as store:

@@ -141,9 +141,9 @@ def _growing(router: APIRouter, desk: Desk) -> None:
         with desk.store() as store:
             if store.knows(body.uid):
                 return shapes.Accepted(n_accepted=0, is_repeat=True, state=state_of(desk, store))
-            look, atlas = desk.trained_look(store)
+            look, _ = desk.trained_look(store)
             group = look.group(body.key)
-            rows = np.setdiff1d(boards.grown_rows(desk, look, atlas, group, body.last_page), body.except_rows)
+            rows = np.setdiff1d(boards.grown_rows(desk, look, body.order, body.last_page), body.except_rows)
             if not len(rows):
                 raise DataError("There is nothing to accept.")
             answers = [_accepted(group, body, row) for row in rows.tolist()]

@@ -18,7 +18,7 @@ function option(card, index, isActive, choose) {
 /** A search field with the cards that match; arrow keys move, Enter takes. */
 class CardPicker {
   constructor(own, close) {
-    Object.assign(this, { own, close, cards: [], active: 0, latest: latest(), timer: null });
+    Object.assign(this, { own, close, cards: [], active: 0, latest: latest(), timer: null, searched: null });
     this.list = h("ul", { role: "listbox", id: "card-options", class: "options", "aria-label": "Classes and groups" });
     this.input = h("input", { class: "input", autofocus: true, autocomplete: "off", spellcheck: "false",
       role: "combobox", "aria-expanded": "true", "aria-controls": "card-options",
@@ -33,9 +33,11 @@ class CardPicker {
   }
 
   async search() {
-    const path = withQuery("/api/board", { text: this.input.value.trim(), sort: "size", page: 0 });
-    const board = await this.latest(api.get(path)).catch(() => null);
+    clearTimeout(this.timer);
+    const text = this.input.value.trim();
+    const board = await this.latest(api.get(withQuery("/api/board", { text, sort: "size", page: 0 }))).catch(() => null);
     if (!board) return;
+    this.searched = text;
     this.cards = board.cards.filter((card) => card.key !== this.own.key && !card.is_retired);
     this.active = 0;
     this.draw();
@@ -54,10 +56,16 @@ class CardPicker {
       event.preventDefault();
       this.active = (this.active + step + this.cards.length) % this.cards.length;
       this.draw();
-    } else if (event.key === "Enter" && !event.isComposing && this.cards[this.active]) {
+    } else if (event.key === "Enter" && !event.isComposing) {
       event.preventDefault();
-      this.close(this.cards[this.active]);
+      this.take();
     }
+  }
+
+  /** Enter may come before the list has caught up with what was typed. */
+  async take() {
+    if (this.searched !== this.input.value.trim()) await this.search();
+    if (this.searched === this.input.value.trim() && this.cards[this.active]) this.close(this.cards[this.active]);
   }
 }
 

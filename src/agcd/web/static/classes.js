@@ -61,13 +61,19 @@ class ClassBoard {
 
   searchField() {
     let timer = null;
+    const show = () => this.choose({ text: this.search.value.trim() });
     const type = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => this.choose({ text: this.search.value.trim() }), SEARCH_WAIT_MS);
+      timer = setTimeout(show, SEARCH_WAIT_MS);
+    };
+    // Enter may come before the cards have caught up with what was typed.
+    const take = async () => {
+      clearTimeout(timer);
+      await show();
+      this.focusCard(this.cards[0]);
     };
     return h("input", { class: "input", type: "search", value: this.choices.text, placeholder: "Search a class…",
-      "aria-label": "Search a class", oninput: type,
-      onkeydown: (event) => event.key === "Enter" && this.focusCard(this.cards[0]) });
+      "aria-label": "Search a class", oninput: type, onkeydown: (event) => event.key === "Enter" && take() });
   }
 
   head() {

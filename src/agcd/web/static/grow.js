@@ -1,6 +1,7 @@
 /** Grow a class by pages: find the page where the candidates stop being right, and accept everything before it. */
 
-import { api, count, h, nameDialog, openDialog, plural, prefetch, replace, setText, thumbElement } from "./core.js";
+import { api, count, h, nameDialog, newUid, openDialog, plural, prefetch, replace, setText,
+  thumbElement } from "./core.js";
 import { PageSearch } from "./pagesearch.js";
 import { change, latest, smallLabel, thumbRow, withQuery } from "./parts.js";
 
@@ -22,7 +23,7 @@ function keyButton(text, keys, run, className = "") {
 /** The pages of one class, which pictures are crossed out, and what accepting would mean. */
 class GrowPages {
   constructor(card, goal, close) {
-    Object.assign(this, { card, goal, close, search: new PageSearch(), latest: latest() });
+    Object.assign(this, { card, goal, close, order: newUid(), search: new PageSearch(), latest: latest() });
     /** Pages that were asked for, those that were looked at, and the one that is shown. */
     Object.assign(this, { pages: new Map(), seen: new Set(), grow: null });
     /** Row → page of the pictures crossed out, and the last one clicked. */
@@ -57,8 +58,8 @@ class GrowPages {
       keyButton("Cross out all", ["X"], keys.x)];
     const leave = keyButton("Leave", ["Esc"], () => this.close(null));
     return h("div", { class: "grow-body", tabindex: "-1", autofocus: true },
-      h("p", { class: "muted" }, "Unlabelled pictures by falling similarity. Go on while a page is right; stop where it ",
-        `is no longer. What is accepted counts as “${this.goal.name}” but is kept apart from labels.`),
+      h("p", { class: "muted" }, "Unlabelled pictures by falling similarity. Go on while a page is right; stop where ",
+        `it is no longer. What is accepted counts as “${this.goal.name}” but is kept apart from labels.`),
       this.exemplars, h("div", { class: "grow-head" }, this.place, this.said), this.box, this.summary,
       h("div", { class: "grow-buttons" }, buttons.map((one) => one.button), h("span", { class: "spacer" }),
         leave.button, this.before.button, this.accept.button));
@@ -75,7 +76,7 @@ class GrowPages {
 
   fetchPage(page) {
     if (!this.pages.has(page)) {
-      const asked = api.get(withQuery("/api/grow", { key: this.card.key, page }));
+      const asked = api.get(withQuery("/api/grow", { key: this.card.key, order: this.order, page }));
       this.pages.set(page, asked);
       asked.catch(() => this.pages.delete(page));
     }
@@ -170,7 +171,7 @@ class GrowPages {
   finish(lastPage) {
     if (this.countTo(lastPage) === 0) return;
     const except = [...this.crossed].filter(([, page]) => page <= lastPage).map(([row]) => row);
-    this.close({ last_page: lastPage, except_rows: except });
+    this.close({ order: this.order, last_page: lastPage, except_rows: except });
   }
 
   key(event) {

@@ -18,9 +18,12 @@ export class Viewer {
     addEventListener("resize", () => this.fit());
   }
 
-  /** Show a picture; the same one again changes nothing. */
+  /** Show a picture; the same one again changes only its words. */
   show(thumb, alt) {
-    if (this.row === thumb.row) return;
+    if (this.row === thumb.row) {
+      this.picture.setAttribute("alt", alt);
+      return;
+    }
     this.row = thumb.row;
     this.fit();
     // A new element: an old one would go on showing the old picture until the new one has come.
