@@ -316,6 +316,6 @@ def test_timm_imports_twice_and_leaves_a_healthy_torchvision_alone() -> None:
 
 
 def test_frozen_parts_never_train(lite0: Backbone) -> None:
-    assert not any(p.requires_grad for p in lite0._prefix.parameters())
+    assert not any(p.requires_grad for p in lite0.network.parameters())
     assert all(p.requires_grad for p in lite0.new_tail().parameters())
-    assert not any(isinstance(m, nn.BatchNorm2d) for m in lite0._prefix.modules()), "norms are merged"
+    assert not any(isinstance(m, nn.BatchNorm2d) for m in lite0.network.modules()), "norms are merged"

@@ -64,7 +64,7 @@ class Classifier(nn.Module):
         self.config, self.slots, self.student_temp, self.model_id = config, tuple(slots), student_temp, model_id
         self.fingerprint, self.image_size = backbone.fingerprint, backbone.image_size
         self.preprocessing = preprocessing_facts(backbone.image_size, backbone.mean, backbone.std)
-        self.prefix = backbone._prefix
+        self.prefix = backbone.network
         self.head = _head(backbone, tensors)
         if self.head.n_slots != len(self.slots):
             raise WeightsError(f"The stored model has {self.head.n_slots} slots, but {len(self.slots)} are named.")

@@ -63,7 +63,6 @@ def _exported(classifier: Classifier) -> Any:
         program = torch.export.export(
             classifier, (example,), dynamic_shapes=({0: torch.export.Dim("n")},), strict=False
         )
-        _make_clamps_float(program)
         exported = torch.onnx.export(
             program,
             input_names=["image"],
@@ -89,13 +88,6 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         optimiser.setLevel(level)
-
-
-def _make_clamps_float(program: Any) -> None:
-    """The exporter cannot bring the bounds of ``clamp(0, 6.0)`` to one type, so they get it here."""
-    for node in program.graph.nodes:
-        if node.target is torch.ops.aten.clamp.default:
-            node.args = (node.args[0], *(bound if bound is None else float(bound) for bound in node.args[1:]))
 
 
 def _add_outputs(onnx: Any, model: Any, names: list[str]) -> None:

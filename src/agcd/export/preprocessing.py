@@ -29,7 +29,7 @@ def preprocessing_facts(
         "steps": [
             "decode to RGB with 8 bits, turned upright by its EXIF orientation, transparency laid on white; "
             f"a JPEG may be decoded at 1/2, 1/4 or 1/8 scale while both sides stay at least {resize}",
-            f"cut the middle out of images more than {views._MAX_ASPECT} times as long as wide",
+            f"cut the middle out of images more than {views.MAX_ASPECT} times as long as wide",
             f"resize with bicubic interpolation and antialiasing (Pillow) so that the short side is {resize}",
             f"cut out the {image_size} × {image_size} pixels in the middle, rounding left and top down",
             "divide by 255, subtract mean, divide by std, each per channel (inside the exported model)",

@@ -52,7 +52,8 @@ class Backbone:
     dim: int
     path: str
     device: torch.device = field(repr=False)
-    _prefix: nn.Module = field(repr=False)
+    network: nn.Module = field(repr=False)
+    """The frozen prefix: normalised pixels (n, 3, size, size) to the tail's input."""
     _tail: nn.Module = field(repr=False)
 
     @property
@@ -74,7 +75,7 @@ class Backbone:
         # (n, 3, size, size) in memory order n, y, x, channel: what convolutions on a CPU like best
         images = torch.from_numpy(np.ascontiguousarray(crops)).to(self.device).permute(0, 3, 1, 2).float()
         mean, std = (images.new_tensor(v).mul(255).view(3, 1, 1) for v in (self.mean, self.std))
-        cached: Tensor = self._prefix(images.sub_(mean).div_(std))
+        cached: Tensor = self.network(images.sub_(mean).div_(std))
         return cached.float().cpu()
 
 
@@ -97,7 +98,7 @@ def load_backbone(config: BackboneConfig, device: str | torch.device | None = No
         dim=dim,
         path=parts.path,
         device=place,
-        _prefix=parts.prefix.to(place),
+        network=parts.prefix.to(place),
         _tail=parts.tail,
     )
 

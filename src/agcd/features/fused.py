@@ -33,7 +33,7 @@ def attend(u: Tensor, x: Tensor) -> Tensor:
 def clipped_mean(x: Tensor, weight: Tensor, bias: Tensor, top: float) -> Tensor:
     """Mean over places of clamp(x·weightᵀ + bias, 0, top): x (n, places, c), weight (o, c) to (n, o)."""
     if torch.compiler.is_compiling():
-        return F.linear(x.float(), weight, bias).clamp(0, top).mean(1)
+        return F.linear(x.float(), weight, bias).clamp(0.0, top).mean(1)
     mean: Tensor = _ClippedMean.apply(x, weight, bias, top)  # type: ignore[no-untyped-call]
     return mean
 

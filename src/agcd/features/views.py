@@ -20,7 +20,7 @@ from agcd.data.images import ImageError, decode, read_file
 from agcd.files import digest_bytes
 from agcd.rng import generator
 
-_MAX_ASPECT = 8
+MAX_ASPECT = 8
 """Longer images lose their ends: a 1 × 100,000 strip would otherwise grow to gigabytes when enlarged."""
 
 
@@ -75,7 +75,7 @@ def render(image: Image.Image, key: str, views: Sequence[int], spec: ViewSpec) -
 def _resized(image: Image.Image, short: int) -> Image.Image:
     """The image with its short side at ``short``, the long one in proportion."""
     width, height = image.size
-    longest = min(width, height) * _MAX_ASPECT
+    longest = min(width, height) * MAX_ASPECT
     if max(width, height) > longest:
         left, top = max(0, (width - longest) // 2), max(0, (height - longest) // 2)
         image = image.crop((left, top, left + min(width, longest), top + min(height, longest)))
