@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agcd.report import Confidence, FeatureMap, RoundFacts, Story
-from agcd.report.figures import accuracy_figure, balance_figure, confidence_figure
+from agcd.report import Confidence, Estimate, FeatureMap, RoundFacts, Story
+from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure, progress_figure
 from agcd.report.maps import map_figure
-from agcd.report.numbers import round_table, summary
+from agcd.report.numbers import cards, round_table, summary
 from agcd.report.strips import SIDE, Thumbnails, as_square, contact_sheets
 from agcd.report.style import house_style, png_bytes
 from agcd.report.words import clean, count, percent, points, shown
@@ -108,6 +108,35 @@ def test_map_refuses_arrays_of_unequal_length() -> None:
 def test_confidence_of_one_side_only_is_drawn() -> None:
     assert confidence_figure([Confidence("now", np.array([0.5, 1.0]), np.array([]))]) is not None
     assert confidence_figure([Confidence("now", np.array([]), np.array([]))]) is None
+
+
+def test_a_legend_without_truth_says_predicted() -> None:
+    figure = confidence_figure([Confidence("now", np.array([0.5]), np.array([0.9]))], predicted=True)
+    assert figure is not None
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["predicted old", "predicted novel", "mean"]
+
+
+def _audited_rounds() -> tuple[RoundFacts, ...]:
+    audits = (Estimate(20, 0.4, 0.22, 0.61), Estimate(20, 0.75, 0.53, 0.89))
+    return tuple(RoundFacts(t, 8 * t, agreement=0.9, named=0.5 + 0.2 * t, audit=audits[t]) for t in (0, 1))
+
+
+def test_audits_are_drawn_with_their_intervals() -> None:
+    figure = agreement_figure(_audited_rounds())
+    assert figure is not None
+    (bars,) = figure.axes[0].containers
+    (lines,) = bars.get_children()[-1:]
+    assert [tuple(segment[:, 1]) for segment in lines.get_segments()] == [(0.22, 0.61), (0.53, 0.89)]  # type: ignore[attr-defined]
+    assert progress_figure(_audited_rounds()) is not None
+    assert progress_figure(_audited_rounds()[:1]) is None
+
+
+def test_an_audit_comes_before_the_agreement() -> None:
+    story = Story("x", rounds=_audited_rounds())
+    assert [card.label for card in cards(story)][:2] == ["Right in the blind audit", "Agreement with your answers"]
+    assert summary(story).startswith("After 8 answers, the model is right on 75.0\u00a0% of 20 samples drawn at random")
+    assert ", up from 40.0\u00a0% at the start. It predicts 90.0\u00a0% of" in summary(story)
+    assert round_table("x", story.rounds).lines[1].cells[1] == ("75.0\u00a0% (53–89\u00a0%)", "")
 
 
 def test_columns_without_figures_are_left_out_of_the_table() -> None:

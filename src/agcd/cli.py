@@ -215,6 +215,19 @@ def predict(
 
 
 @app.command()
+def report(
+    folder: ProjectArgument,
+    out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("agcd-report"),
+) -> None:
+    """Write a page about a project: rounds, classes, maps, and what a blind audit says."""
+    from agcd.project import Project
+    from agcd.project.story import write_project_report
+
+    with Project.open(folder) as project:
+        print(write_project_report(project, out))
+
+
+@app.command()
 def export(
     folder: ProjectArgument,
     out: Annotated[Path, typer.Option(help="Folder for labels, predictions and the classifier.")],

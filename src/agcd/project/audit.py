@@ -29,10 +29,9 @@ def audit_of(standing: Standing, atlas: Atlas) -> Audit | None:
     registry, right, n = standing.registry, 0, 0
     owners = [registry.resolve(c).id if c in registry.classes else None for c in atlas.facts["class_ids"]]
     for row, event in standing.answers.items():
-        slot = int(atlas.top_slots[row, 0])
-        if event.is_audit and event.class_id is not None and slot != NO_SLOT:
+        if event.is_audit and event.class_id is not None and atlas.top_slots[row, 0] != NO_SLOT:
             n += 1
-            right += owners[slot] == registry.resolve(event.class_id).id
+            right += owners[atlas.top_slots[row, 0]] == registry.resolve(event.class_id).id
     if not n:
         return None
     low, high = wilson(right, n)

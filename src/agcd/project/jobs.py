@@ -24,7 +24,7 @@ from agcd.files import read_json, write_json
 
 Kind = Literal["prepare", "round", "export"]
 KINDS: tuple[Kind, ...] = ("prepare", "round", "export")
-_END_SECONDS = 10.0
+_END_SECONDS = 30.0
 
 
 @dataclass(frozen=True)

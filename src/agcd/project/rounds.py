@@ -17,7 +17,7 @@ from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.files import read_json
-from agcd.project.atlas import NO_SLOT, Atlas, top_of, write_atlas
+from agcd.project.atlas import NO_SLOT, Atlas, has_atlas, top_of, write_atlas
 from agcd.project.estimate import NumberOfClasses, read_estimate, write_estimate
 from agcd.project.tables import shown_name
 from agcd.records.queries import Question, StoredQuery, add_query
@@ -49,6 +49,8 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
     """
     number = project.n_finished
     if not project.is_due:
+        if not has_atlas(project.folder, number - 1):  # somebody emptied the cache
+            make_atlas(project, row_features(project, progress))
         return Trained(number - 1, False, read_json(project.run_folder(number - 1) / "metrics.json"))
     features = row_features(project, progress)
     if project.config.n_slots is None and read_estimate(project.folder) is None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from agcd.errors import AgcdError
-from agcd.project.atlas import has_atlas
 from agcd.project.folder import Project
 from agcd.project.jobs import KINDS, JobState, Kind, export_folder, write_job
 
@@ -85,19 +84,20 @@ def next_round(project: Project, told: Told, n_questions: int | None) -> None:
     told.training = f"training round {number}" if number else "base training"
     told.stage("reading images")
     rounds.train(project, told.epoch, told.progress)
-    if not has_atlas(project.folder, project.n_finished - 1):
-        told.stage("drawing the map")
-        rounds.make_atlas(project, rounds.row_features(project))
     told.stage("choosing questions")
     project.ask(n_questions)
 
 
 def export(project: Project, told: Told, n_questions: int | None) -> None:
-    """The files of the classifier, for download."""
+    """The files of the classifier and the report, for download."""
     from agcd.project.exporting import export_all, has_onnx
+    from agcd.project.story import write_project_report
 
+    out = export_folder(project.folder, project.n_finished)
     told.stage("writing the classifier")
-    export_all(project, export_folder(project.folder, project.n_finished), onnx=has_onnx())
+    export_all(project, out, onnx=has_onnx())
+    told.stage("writing the report")
+    write_project_report(project, out)
 
 
 _WORK = {"prepare": prepare, "round": next_round, "export": export}

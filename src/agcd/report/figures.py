@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from agcd.report.story import Confidence, RoundFacts
+from agcd.report.story import Confidence, Estimate, RoundFacts
 from agcd.report.style import INK, MARKERS, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, share_axis
 from agcd.report.words import is_known, shown
 from agcd.types import FloatArray
@@ -157,20 +157,61 @@ def _frame_balance(axes: Axes, path: FloatArray) -> None:
 
 @house_style()
 def agreement_figure(rounds: Rounds) -> Figure | None:
-    """How often the model says what the person said, per answer given: the chart for data without ground truth."""
-    path = _Way("", rounds, OURS, MARKERS[0], 4).columns("n_labels", "agreement")
+    """How often the model says what people said, of labelled samples and in blind audits: the chart without truth."""
+    path = _points(rounds, "agreement")
     if len(path) < 2:
         return None
     figure = new_figure(WIDTH, HEIGHT)
     axes = figure.add_subplot()
     axes.plot(*path.T, color=OURS, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
-    _frame_shares(axes, "answers given", "labelled samples predicted as labelled")
+    _frame_shares(axes, "answers given", "samples predicted as people say")
+    axes.set_ylim(0, 1)
+    keys = [Line2D([], [], color=OURS, marker=MARKERS[0], markersize=5, label="labelled samples")]
+    audits = [(facts.n_labels, facts.audit) for facts in rounds if facts.audit]
+    if audits:
+        _draw_audits(axes, audits)
+        keys.append(Line2D([], [], color=INK, marker=MARKERS[1], markersize=5, label="blind audit, with 95 % interval"))
+    _legend_below(figure, keys)
     return figure
 
 
+def _draw_audits(axes: Axes, audits: Sequence[tuple[int, Estimate]]) -> None:
+    """Shares with their intervals, over the answers given."""
+    shares = [audit.share for _, audit in audits]
+    reach = [[audit.share - audit.low for _, audit in audits], [audit.high - audit.share for _, audit in audits]]
+    look: dict[str, Any] = {"color": INK, "marker": MARKERS[1], "markersize": 5, "capsize": 4, "clip_on": False}
+    axes.errorbar([n for n, _ in audits], shares, reach, linewidth=1.4, **look)
+
+
 @house_style()
-def confidence_figure(moments: Sequence[Confidence]) -> Figure | None:
-    """Histograms of the highest probability of old and novel samples, one panel per moment."""
+def progress_figure(rounds: Rounds) -> Figure | None:
+    """How much of the data has a name, and how much changed its group, per answer given; needs no truth."""
+    named, regrouped = _points(rounds, "named"), _points(rounds, "regrouped")
+    if len(named) < 2:
+        return None
+    figure = new_figure(WIDTH, HEIGHT)
+    axes = figure.add_subplot()
+    axes.plot(*named.T, color=NEW, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
+    axes.plot(*regrouped.T, color=MUTED, marker=MARKERS[1], markersize=5, linestyle=(0, (4, 2)), clip_on=False)
+    _frame_shares(axes, "answers given", "share of all samples")
+    axes.set_ylim(0, 1)
+    keys = [Line2D([], [], color=NEW, marker=MARKERS[0], markersize=5, label="in a group with a name")]
+    keys += [Line2D([], [], color=MUTED, marker=MARKERS[1], linestyle=(0, (4, 2)), label="regrouped in this round")]
+    _legend_below(figure, keys)
+    return figure
+
+
+def _points(rounds: Rounds, field: str) -> FloatArray:
+    """The rounds in which ``field`` is known, as (n, 2): answers given, and the share."""
+    return _Way("", rounds, OURS, MARKERS[0], 4).columns("n_labels", field)
+
+
+@house_style()
+def confidence_figure(moments: Sequence[Confidence], *, predicted: bool = False) -> Figure | None:
+    """Histograms of the highest probability of old and novel samples, one panel per moment.
+
+    ``predicted``: which samples are old is the model's own word, and the legend says so.
+    """
     moments = [moment for moment in moments if len(moment.old) or len(moment.new)][:6]
     if not moments:
         return None
@@ -182,8 +223,9 @@ def confidence_figure(moments: Sequence[Confidence]) -> Figure | None:
         _draw_histograms(axes, moment)
     for axes in grid[len(moments) :]:
         axes.set_visible(False)
-    keys = [Line2D([], [], color=OLD, linewidth=6, alpha=0.6, label="old classes")]
-    keys += [Line2D([], [], color=NEW, linewidth=6, alpha=0.6, label="novel classes")]
+    keys = [Line2D([], [], color=OLD, linewidth=6, alpha=0.6, label="predicted old" if predicted else "old classes")]
+    novel = "predicted novel" if predicted else "novel classes"
+    keys += [Line2D([], [], color=NEW, linewidth=6, alpha=0.6, label=novel)]
     keys += [Line2D([], [], color=INK, linewidth=1.4, linestyle="--", label="mean")]
     _legend_below(figure, keys)
     return figure

@@ -143,7 +143,7 @@ def _legend_keys(looks: dict[int, _Look], n_others: int, maps: Sequence[FeatureM
     if any((each.y_class < 0).any() for each in maps):
         marks.append(_dot("class not known", UNKNOWN, "x", edge=UNKNOWN))
     if any(each.queried.any() for each in maps):
-        marks.append(_dot("asked about", "white", "o", edge="black"))
+        marks.append(_dot("answered", "white", "o", edge="black"))
     return keys + ([Line2D([], [], linestyle="", label=" "), *marks] if marks else [])
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agcd.report.story import RoundFacts, Story
-from agcd.report.words import MISSING, count, decimal, is_known, percent, points, shown
+from agcd.report.story import Estimate, RoundFacts, Story
+from agcd.report.words import MISSING, count, decimal, interval, is_known, percent, points, shown, whole
 
 MAX_CHANGES = 3
 
@@ -34,7 +34,20 @@ class Column:
     tone: str = ""
 
 
+def _told_audit(audit: Estimate | None) -> str:
+    return f"{percent(audit.share)} ({interval(audit.low, audit.high)})" if audit else MISSING
+
+
 COLUMNS = (
+    Column("n_taught", "Labels", "labels that the model learned from, those known at the start included", whole),
+    Column("n_classes", "Classes", "classes that had a name", whole),
+    Column("named", "Named", "share of all samples that lie in a group with a name", percent),
+    Column(
+        "audit",
+        "Blind audit",
+        "share of blindly answered samples that the model names rightly, and its 95 % interval",
+        _told_audit,
+    ),
     Column("acc_all", "All", "share of all samples recognised correctly", percent),
     Column("acc_old", "Old", "the same among classes that had labels from the start", percent, "old"),
     Column("acc_new", "New", "the same among classes that nobody had labelled before", percent, "new"),
@@ -50,6 +63,9 @@ COLUMNS = (
         lambda phase: shown(phase, 24) if phase else MISSING,
     ),
     Column("mapping_diff", "Moved", "share of the classes for which another output of the model now stands", percent),
+    Column(
+        "regrouped", "Regrouped", "share of the samples that lie in another group than in the round before", percent
+    ),
     Column(
         "best_on_test",
         "Best on test",
@@ -88,30 +104,46 @@ def round_table(name: str, rounds: Sequence[RoundFacts]) -> Table:
     return Table(shown(name, 40), columns, lines)
 
 
-def _has(value: str | float | None) -> bool:
-    return bool(value) if isinstance(value, str) else is_known(value)
+def _has(value: Estimate | str | float | None) -> bool:
+    return bool(value) if isinstance(value, Estimate | str) else is_known(value)
 
 
 def _line(facts: RoundFacts, columns: Sequence[Column]) -> Line:
     cells = tuple((column.tell(getattr(facts, column.field)), column.tone) for column in columns)
-    changes = tuple(shown(change, 160) for change in facts.mapping_changes)
+    changes = tuple(shown(change, 300) for change in facts.mapping_changes)
     return Line(facts.number, facts.n_labels, cells, changes[:MAX_CHANGES], changes[MAX_CHANGES:])
 
 
 def cards(story: Story) -> list[Card]:
-    """The headline: accuracies before → after where there is truth, else the agreement; classes and answers."""
+    """The headline: accuracies before → after where there is truth, else audit and agreement; classes and answers."""
     found = [
         _share_card(story, "acc_all", "All classes", ""),
         _share_card(story, "acc_old", "Old classes", "old"),
         _share_card(story, "acc_new", "Novel classes", "new"),
     ]
     if not any(found):
-        found = [_share_card(story, "agreement", "Agreement with your answers", "")]
+        found = [_audit_card(story), _share_card(story, "agreement", "Agreement with your answers", "")]
     return [card for card in [*found, _classes_card(story), _answers_card(story)] if card]
 
 
+def share_of(facts: RoundFacts, field: str) -> float | None:
+    """A share by the name of its field; of an estimate, the share found."""
+    value = getattr(facts, field)
+    return value.share if isinstance(value, Estimate) else value
+
+
+def _audit_card(story: Story) -> Card | None:
+    audit = story.rounds[-1].audit if story.rounds else None
+    card = _share_card(story, "audit", "Right in the blind audit", "")
+    return (
+        replace(card, note=f"of {audit.n:,}; 95 % interval {interval(audit.low, audit.high)}")
+        if card and audit
+        else None
+    )
+
+
 def _share_card(story: Story, field: str, label: str, tone: str) -> Card | None:
-    values = [value for value in (getattr(facts, field) for facts in story.rounds) if is_known(value)]
+    values = [value for value in (share_of(facts, field) for facts in story.rounds) if is_known(value)]
     if not values:
         return None
     if len(values) == 1:
@@ -121,8 +153,9 @@ def _share_card(story: Story, field: str, label: str, tone: str) -> Card | None:
 
 def _classes_card(story: Story) -> Card | None:
     found = [strip for strip in story.classes if strip.size > 0]
-    n_new = sum(strip.is_new for strip in found)
-    return Card("Classes found", f"{len(found):,}", note=f"{n_new:,} of them novel") if story.classes else None
+    n_new, n_unnamed = sum(strip.is_new for strip in found), sum(not strip.is_named for strip in found)
+    note = f"{n_new:,} of them novel" + (f", {n_unnamed:,} without a name" if n_unnamed else "")
+    return Card("Classes found", f"{len(found):,}", note=note) if story.classes else None
 
 
 def _answers_card(story: Story) -> Card | None:
@@ -147,16 +180,29 @@ def summary(story: Story) -> str:
         if is_known(last.acc_new):
             told += f" Among the novel classes it is {percent(last.acc_new)}" + _since(story, "acc_new")
         return told + _against_rivals(story)
+    told = _without_truth(story, last)
+    return start + told if told else ""
+
+
+def _without_truth(story: Story, last: RoundFacts) -> str:
+    """What audit and agreement say; empty when there is neither."""
+    told = []
+    if last.audit:
+        told.append(
+            f"the model is right on {percent(last.audit.share)} of {count(last.audit.n, 'sample')} drawn at random and "
+            f"answered blind (95 % interval {interval(last.audit.low, last.audit.high)})" + _since(story, "audit")
+        )
     if is_known(last.agreement):
-        told = f"the model predicts {percent(last.agreement)} of the labelled samples as they were labelled"
-        return start + told + _since(story, "agreement")
-    return ""
+        who = "It" if told else "the model"
+        of_all = f"{percent(last.agreement)} of the labelled samples as they were labelled"
+        told.append(f"{who} predicts {of_all}" + _since(story, "agreement"))
+    return " ".join(told)
 
 
 def _since(story: Story, field: str) -> str:
     """How a share changed since the start, as the end of a sentence."""
-    before, after = getattr(story.rounds[0], field), getattr(story.rounds[-1], field)
-    if len(story.rounds) < 2 or not is_known(before):
+    before, after = share_of(story.rounds[0], field), share_of(story.rounds[-1], field)
+    if len(story.rounds) < 2 or not is_known(before) or not is_known(after):
         return "."
     if percent(before) == percent(after):
         return ", as at the start."

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from agcd.files import written_aside
-from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure
+from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure, progress_figure
 from agcd.report.maps import MAX_CLASSES, map_figure
 from agcd.report.numbers import cards, round_table, summary
 from agcd.report.story import ClassStrip, Story
@@ -24,11 +24,21 @@ _CAPTIONS = {
     "accuracy": "How often the model is right after each round, on all classes and on the novel ones alone.",
     "balance": "Each step is one round: a good run climbs toward the dotted line, where novel classes are "
     "recognised as well as old ones.",
-    "agreement": "How often the model gives a labelled sample the same class as the person did.",
+    "agreement": "How often the model gives a sample the class that people gave it; labelled samples are those that "
+    "it has learnt from.",
+    "progress": "How much of the data lies in a group with a name, and how much changed its group in each round: once "
+    "the first is high and the second low, further answers change little.",
     "confidence": "How sure the model is of its answers: the closer the two colours lie, the less it treats novel "
     "classes as strangers.",
     "map": "Samples that the model finds alike lie close together; each class has a colour and a number, and black "
-    "outlines mark the samples asked about.",
+    "outlines mark the samples that were answered.",
+}
+_CAPTIONS_WITHOUT_TRUTH = {
+    "confidence": "How sure the model is of samples that nobody has labelled, split by what it predicts them to be: "
+    "without ground truth nobody can say which truly are old.",
+    "map": "Samples that the model finds alike lie close together. Colours and numbers are the classes as they stand "
+    "now, by people's answers or else by the last model, in every panel; black outlines mark the samples that were "
+    "answered.",
 }
 
 
@@ -102,11 +112,13 @@ def _pictures(story: Story) -> list[Picture]:
         "accuracy": accuracy,
         "balance": balance_figure(story.rounds, story.rivals, story.name),
         "agreement": None if accuracy else agreement_figure(story.rounds),
-        "confidence": confidence_figure(story.confidence),
+        "progress": None if accuracy else progress_figure(story.rounds),
+        "confidence": confidence_figure(story.confidence, predicted=not story.has_truth),
         "map": map_figure(story.maps),
     }
+    captions = _CAPTIONS if story.has_truth else _CAPTIONS | _CAPTIONS_WITHOUT_TRUTH
     return [
-        Picture(name, png_bytes(figure), _CAPTIONS[name], name in ("confidence", "map"))
+        Picture(name, png_bytes(figure), captions[name], name in ("confidence", "map"))
         for name, figure in figures.items()
         if figure
     ]
@@ -146,7 +158,10 @@ def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) 
         "classes": [_class_card(strip, thumbnails, len(strips)) for strip in strips[:MAX_STRIPS]],
         "unpictured": [_class_card(strip, None, len(strips)) for strip in strips[MAX_STRIPS:]],
         "commands": [clean(command) for command in story.commands],
-        "has_truth": any(column.field == "acc_all" for column in table.columns),
+        "commands_note": clean(story.commands_note),
+        "has_truth": story.has_truth,
+        "has_audit": any(column.field == "audit" for column in table.columns),
+        "has_purity": any(is_known(strip.purity) for strip in strips),
         "has_best": any(column.field == "best_on_test" for column in table.columns),
         "has_map": any(picture.name == "map" for picture in pictures),
         "max_map_classes": MAX_CLASSES,
@@ -157,9 +172,12 @@ def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) 
 def _class_card(strip: ClassStrip, thumbnails: Thumbnails | None, n_classes: int) -> ClassCard:
     facts = [count(strip.size, "member")]
     if len(strip.queried_rows):
-        facts.append(f"{len(strip.queried_rows):,} asked about")
-    measured = (("accuracy", strip.accuracy), ("purity", strip.purity))
-    facts += [f"{word} {percent(value)}" for word, value in measured if is_known(value)]
+        facts.append(f"{len(strip.queried_rows):,} answered")
+    if is_known(strip.accuracy):
+        facts.append(f"accuracy {percent(strip.accuracy)}")
+    if is_known(strip.purity):
+        checked = "" if strip.n_checked is None else f" of {count(strip.n_checked, 'label')}"
+        facts.append(f"purity {percent(strip.purity)}{checked}")
     card = ClassCard(shown(strip.name), shown(strip.name, 400), strip.is_new, tuple(facts))
     typical, queried = first_rows(strip, n_classes)
     if thumbnails is None:
@@ -167,7 +185,7 @@ def _class_card(strip: ClassStrip, thumbnails: Thumbnails | None, n_classes: int
     return replace(
         card,
         typical=tuple(_image(row, thumbnails, "typical") for row in typical.tolist()),
-        queried=tuple(_image(row, thumbnails, "asked about") for row in queried.tolist()),
+        queried=tuple(_image(row, thumbnails, "answered") for row in queried.tolist()),
     )
 
 

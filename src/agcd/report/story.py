@@ -7,9 +7,20 @@ from dataclasses import dataclass, field
 
 from PIL.Image import Image
 
+from agcd.report.words import is_known
 from agcd.types import BoolArray, FloatArray, IntArray
 
 Thumbnail = Callable[[int], Image]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A share found on ``n`` samples drawn at random, and the 95 % interval of the true one."""
+
+    n: int
+    share: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -33,11 +44,24 @@ class RoundFacts:
     """Highest test accuracy over the epochs: chosen with the truth, so never the headline."""
     agreement: float | None = None
     """Share of the labelled rows that the model predicts as the person did; needs no ground truth."""
+    n_taught: int | None = None
+    """Labels that the round learned from, those known at the start included."""
+    n_classes: int | None = None
+    """Classes that had a name."""
+    named: float | None = None
+    """Share of the samples that lie in a group with a name."""
+    regrouped: float | None = None
+    """Share of the samples that lie in another group than in the round before."""
+    audit: Estimate | None = None
+    """What a blind audit finds: the nearest thing to an accuracy where there is no ground truth."""
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """The highest probability of each measured sample, (n_old,) and (n_new,), at one moment."""
+    """The highest probability of each measured sample, (n_old,) and (n_new,), at one moment.
+
+    Without ground truth, old and new are what the model itself predicts.
+    """
 
     title: str
     old: FloatArray
@@ -67,7 +91,7 @@ class FeatureMap:
 
 @dataclass(frozen=True)
 class ClassStrip:
-    """One class as the model sees it: how large it is, its most typical rows, and those asked about."""
+    """One class as the model sees it: how large it is, its most typical rows, and those with an answer."""
 
     name: str
     is_new: bool
@@ -76,6 +100,9 @@ class ClassStrip:
     queried_rows: IntArray
     accuracy: float | None = None
     purity: float | None = None
+    n_checked: int | None = None
+    """On how many members the purity was measured; None: on all of them."""
+    is_named: bool = True
 
 
 @dataclass(frozen=True)
@@ -94,10 +121,17 @@ class Story:
     thumbnail: Thumbnail | None = None
     """Row → image; None where rows are not images."""
     commands: tuple[str, ...] = ()
+    commands_note: str = ""
+    """A sentence before the commands."""
     name: str = "This run"
     """What the legend calls our own rounds."""
     measured_on: str = "the test split"
     """Which rows the accuracies were measured on, to be read after "on"."""
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether any accuracy is known."""
+        return any(is_known(facts.acc_all) for facts in self.rounds)
 
     def in_order(self) -> tuple[ClassStrip, ...]:
         """The classes as they are shown: novel first, then by size."""

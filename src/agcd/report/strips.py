@@ -109,7 +109,7 @@ def _sheet(strips: Sequence[ClassStrip], thumbnails: Thumbnails, n_classes: int)
     axes.imshow(np.asarray(paper), extent=(0, width, height, 0), aspect="auto", interpolation="nearest")
     axes.set_axis_off()
     axes.text(_LEFT, _TOP - 12, "most typical", color=MUTED, fontsize=10)
-    axes.text(queried_left, _TOP - 12, "asked about" if n_queried else "", color=MUTED, fontsize=10)
+    axes.text(queried_left, _TOP - 12, "answered" if n_queried else "", color=MUTED, fontsize=10)
     for i, strip in enumerate(strips):
         _caption(axes, strip, _TOP + i * (step + 8))
     return figure

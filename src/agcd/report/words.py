@@ -42,6 +42,15 @@ def percent(value: float | None) -> str:
     return f"{100 * value:.1f}\u00a0%" if is_known(value) else MISSING
 
 
+def interval(low: float, high: float) -> str:
+    """0.664, 0.927 → "66–93 %"."""
+    return f"{100 * low:.0f}–{100 * high:.0f}\u00a0%"
+
+
+def whole(value: int | None) -> str:
+    return MISSING if value is None else f"{value:,}"
+
+
 def points(before: float, after: float) -> str:
     """The change of a share in percentage points, with its sign."""
     change = round(100 * (after - before), 1)

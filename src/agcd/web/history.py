@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import asdict
 from typing import Any
 
 from agcd.files import read_json
-from agcd.project.atlas import NO_SLOT, Atlas, open_atlas
-from agcd.records.classes import Registry
+from agcd.project.atlas import Atlas, open_atlas
+from agcd.project.audit import audit_of, mapping_changes
 from agcd.records.queries import latest_query, n_unanswered, strategy_of_round
 from agcd.records.store import Store
 from agcd.web.desk import Desk
 from agcd.web.look import Look
 from agcd.web.shapes import AuditScore, Forecast, RoundCard, Rounds
-
-_Z95 = 1.959964
-"""Two-sided 95 % of a normal distribution."""
 
 
 def rounds_page(desk: Desk, store: Store) -> Rounds:
@@ -52,50 +49,15 @@ def _round_card(
         agreement=metrics["agreement"],
         moved_share=atlas.facts["moved_share"] if atlas else None,
         changes=mapping_changes(registry, before, atlas) if atlas and before else [],
-        audit=audit_score(look, atlas) if atlas else None,
+        audit=_score(look, atlas) if atlas else None,
         seconds=metrics["seconds"],
         strategy=strategy,
     )
 
 
-def mapping_changes(registry: Registry, before: Atlas, after: Atlas) -> list[str]:
-    """Which classes came, went or changed their group, in words."""
-    slots = [{c: slot for slot, c in enumerate(atlas.facts["class_ids"]) if c} for atlas in (before, after)]
-    sentences, kept = [], 0
-    for class_id, slot in slots[1].items():
-        name = registry.classes[class_id].name if class_id in registry.classes else "a class taken back since"
-        if class_id not in slots[0]:
-            sentences.append(f"{name} is new and owns group #{slot} ({after.sizes[slot]} pictures).")
-        elif slots[0][class_id] != slot:
-            sentences.append(f"{name} moved from group #{slots[0][class_id]} to group #{slot}.")
-        else:
-            kept += 1
-    gone = [registry.classes[c].name for c in slots[0] if c not in slots[1] and c in registry.classes]
-    sentences += [f"{name} has no group of its own any more." for name in gone]
-    return [*sentences, f"{kept} classes kept their group."]
-
-
-def audit_score(look: Look, atlas: Atlas) -> AuditScore | None:
-    """How many of the blind answers the model of a round would have given; it never learned from them."""
-    registry, right, n = look.standing.registry, 0, 0
-    owners = [registry.resolve(c).id if c in registry.classes else None for c in atlas.facts["class_ids"]]
-    for row, event in look.standing.answers.items():
-        slot = int(atlas.top_slots[row, 0])
-        if event.is_audit and event.class_id is not None and slot != NO_SLOT:
-            n += 1
-            right += owners[slot] == registry.resolve(event.class_id).id
-    if not n:
-        return None
-    low, high = wilson(right, n)
-    return AuditScore(n=n, n_right=right, share=right / n, low=low, high=high)
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927), which also holds for few samples and shares near 0 or 1."""
-    share, square = right / n, _Z95**2
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    half = _Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
+def _score(look: Look, atlas: Atlas) -> AuditScore | None:
+    found = audit_of(look.standing, atlas)
+    return AuditScore(**asdict(found)) if found else None
 
 
 def forecast(look: Look, cards: list[RoundCard]) -> Forecast:
