@@ -357,3 +357,19 @@ def test_rows_whose_answers_are_on_their_way_are_not_handed_out_again(client: Cl
     assert ahead["row"] != first
     assert ahead["number"] == 2
     assert first not in [thumb["row"] for thumb in ahead["upcoming"]]
+
+
+def test_between_a_round_and_its_atlas_the_round_before_is_shown(client: Client) -> None:
+    client.say(client.question()["row"], "kite")
+    with Project.open(client.project) as project:
+        project.train()
+    gone = client.project / "cache" / "atlas" / "001"
+    before = client.get("/api/map")
+    assert before["round"] == 1
+    gone.rename(gone.with_name("aside"))
+    assert client.get("/api/map")["round"] == 0
+    assert client.get("/api/state")["is_due"]
+    assert client.question()["row"] is not None
+    gone.with_name("aside").rename(gone)
+    assert client.get("/api/map") == before
+    assert not client.get("/api/state")["is_due"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,32 @@ class Atlas:
 
     def margin(self, rows: IntArray) -> FloatArray:
         """The gap between the two highest probabilities of ``rows``."""
-        probs = self.top_probs[rows].astype(np.float32)
+        return self._margins[rows]
+
+    @cached_property
+    def _margins(self) -> NDArray[np.float32]:
+        probs = self.top_probs[:, :2].astype(np.float32)
         return probs[:, 0] - (probs[:, 1] if probs.shape[1] > 1 else 0.0)
+
+    @cached_property
+    def train_rows(self) -> IntArray:
+        """All train rows that can be read."""
+        return np.sort(self.order)
+
+    @cached_property
+    def least_certain(self) -> IntArray:
+        """All rows, the smallest margin first."""
+        return np.argsort(self._margins, kind="stable")
+
+    @cached_property
+    def most_certain(self) -> IntArray:
+        """All rows, the largest margin first."""
+        return np.argsort(-self._margins, kind="stable")
+
+    @cached_property
+    def slot_by_slot(self) -> IntArray:
+        """All rows by slot, in each the most probable first."""
+        return np.lexsort((-self.top_probs[:, 0].astype(np.float32), self.top_slots[:, 0]))
 
     def border(self, slot: int, n: int) -> IntArray:
         """The ``n`` members of a slot that could most easily belong elsewhere."""

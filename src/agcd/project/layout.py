@@ -70,7 +70,7 @@ def _between(features: FloatArray, rows: IntArray, anchors: IntArray, placed: Pl
     for first in range(0, len(rows), _BLOCK):
         block = rows[first : first + _BLOCK]
         similarity = np.asarray(features[block], np.float32) @ known.T
-        nearest = np.argpartition(-similarity, k - 1, axis=1)[:, :k]
+        nearest = np.argpartition(similarity, -k, axis=1)[:, -k:]
         near = np.take_along_axis(similarity, nearest, 1)
         weight = np.exp(20.0 * (near - near.max(1, keepdims=True)))
         out[first : first + _BLOCK] = (placed[nearest] * weight[:, :, None]).sum(1) / weight.sum(1)[:, None]

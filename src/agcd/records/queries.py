@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ _ANSWERED = f"""SELECT who FROM events WHERE events.row = questions.row AND kind
     AND source != 'seed' AND id NOT IN (SELECT event_id FROM dead)"""
 _LEASED = "SELECT who FROM leases WHERE leases.row = questions.row AND until > :now AND holder != :holder"
 _OPEN = f"""
-    :who NOT IN ({_ANSWERED}) AND :who NOT IN ({_LEASED})
+    row NOT IN (SELECT value FROM json_each(:except_rows)) AND :who NOT IN ({_ANSWERED}) AND :who NOT IN ({_LEASED})
     AND (SELECT count(*) FROM ({_ANSWERED} UNION {_LEASED})) < :overlap
 """
 _CLAIM = f"""
@@ -110,6 +111,7 @@ def claim(
     *,
     holder: str | None = None,
     overlap: int = 1,
+    except_rows: Sequence[int] = (),
     seconds: float = LEASE_SECONDS,
     now: float | None = None,
 ) -> int | None:
@@ -117,21 +119,28 @@ def claim(
 
     A question is open while fewer than ``overlap`` people have answered it or hold a lease on it. Asking again
     renews one's own lease. It is one statement, so that two people who ask at the same moment get two questions.
-    ``holder`` tells two browsers of one person apart.
+    ``holder`` tells two browsers of one person apart; ``except_rows`` have answers that are still on their way.
     """
     now = time.time() if now is None else now
-    values = _open_values(query_id, who, holder, overlap, now) | {"until": now + seconds}
+    values = _open_values(query_id, who, holder, overlap, except_rows, now) | {"until": now + seconds}
     with store.transaction():
         found = store.connection.execute(_CLAIM, values).fetchall()
     return found[0][0] if found else None
 
 
 def open_rows(
-    store: Store, query_id: str, who: str, *, holder: str | None = None, overlap: int = 1, limit: int = 10
+    store: Store,
+    query_id: str,
+    who: str,
+    *,
+    holder: str | None = None,
+    overlap: int = 1,
+    except_rows: Sequence[int] = (),
+    limit: int = 10,
 ) -> list[int]:
     """The rows of the questions that ``who`` would be handed next; nothing is leased."""
     statement = f"SELECT row FROM questions WHERE query_id = :query_id AND {_OPEN} ORDER BY rank LIMIT :limit"
-    values = _open_values(query_id, who, holder, overlap, time.time()) | {"limit": limit}
+    values = _open_values(query_id, who, holder, overlap, except_rows, time.time()) | {"limit": limit}
     return [row for (row,) in store.select(statement, values)]
 
 
@@ -146,5 +155,8 @@ def strategy_of_round(store: Store) -> dict[int, str]:
     return dict(store.select("SELECT round, strategy FROM queries WHERE strategy != ? ORDER BY number", (AUDIT,)))
 
 
-def _open_values(query_id: str, who: str, holder: str | None, overlap: int, now: float) -> dict[str, Any]:
-    return {"query_id": query_id, "who": who, "holder": holder or who, "overlap": overlap, "now": now}
+def _open_values(
+    query_id: str, who: str, holder: str | None, overlap: int, except_rows: Sequence[int], now: float
+) -> dict[str, Any]:
+    values = {"query_id": query_id, "who": who, "holder": holder or who, "overlap": overlap, "now": now}
+    return values | {"except_rows": json.dumps(list(except_rows))}

@@ -57,7 +57,7 @@ def board_card(look: Look, group: Group) -> BoardCard:
     """Everything about one class or group, with a few of its pictures."""
     members, atlas = look.members(group), look.atlas
     # A class that the last model does not know yet has no members; its labelled rows stand for it.
-    typical = members[:N_SHOWN].tolist() or look.labelled(group)[:N_SHOWN]
+    typical = members[:N_SHOWN] if len(members) else look.labelled(group)[:N_SHOWN]
     return BoardCard(
         key=group.key,
         class_id=group.info.id if group.info else None,
@@ -68,7 +68,7 @@ def board_card(look: Look, group: Group) -> BoardCard:
         is_retired=bool(group.info and group.info.retired),
         size=look.size(group),
         n_labels=len(look.labelled(group)),
-        n_accepted=len(look.accepted_of_class.get(group.info.id, ())) if group.info else 0,
+        n_accepted=look.n_accepted[group.info.id] if group.info else 0,
         purity=purity(look, group),
         stability=atlas.facts["stability"][group.slots[0]] if atlas and group.slots else None,
         conflicts=conflicts(look, group),
@@ -77,13 +77,13 @@ def board_card(look: Look, group: Group) -> BoardCard:
     )
 
 
-def border(look: Look, group: Group, n: int) -> list[int]:
+def border(look: Look, group: Group, n: int) -> IntArray:
     """Members that nobody has answered and that could most easily belong elsewhere."""
-    if look.atlas is None or not group.slots:
-        return []
     members = look.members(group)
+    if look.atlas is None:
+        return members
     members = members[~look.settled[members]]
-    return [int(row) for row in members[np.argsort(look.atlas.margin(members), kind="stable")[:n]]]
+    return members[np.argsort(look.atlas.margin(members), kind="stable")[:n]]
 
 
 def purity(look: Look, group: Group) -> float | None:
@@ -101,9 +101,8 @@ def conflicts(look: Look, group: Group) -> list[str]:
     for slot in group.slots:
         others = {c: n for c, n in look.votes.get(slot, {}).items() if group.info is None or c != group.info.id}
         if sum(others.values()) > 0 and (group.info is not None or len(others) > 1):
-            names = ", ".join(
-                f"{registry.classes[c].name} ({n})" for c, n in sorted(others.items(), key=lambda i: -i[1])
-            )
+            most_first = sorted((-n, registry.classes[c].name) for c, n in others.items())
+            names = ", ".join(f"{name} ({-n})" for n, name in most_first)
             found.append(f"People also call members of this group: {names}.")
     if group.info is not None:
         outside = sum(votes[group.info.id] for slot, votes in look.votes.items() if slot not in group.slots)
@@ -140,7 +139,7 @@ def members_page(look: Look, group: Group, order: str, page: int) -> Members:
     elif order == "border":
         rows = border(look, group, look.size(group))
     else:
-        rows = look.members(group).tolist()
+        rows = look.members(group)
     page, n_pages, shown = page_of(len(rows), page, MEMBERS_PER_PAGE)
     return Members(thumbs=look.thumbs(rows[shown]), n=len(rows), page=page, n_pages=n_pages)
 
@@ -169,14 +168,14 @@ def merge_preview(look: Look, one: Group, into: Group) -> MergePreview:
 def split_preview(look: Look, atlas: Atlas, group: Group) -> SplitPreview:
     """The two halves that 2-means finds in a group."""
     members = look.members(group)
-    rows = np.union1d(members[:: 1 + len(members) // _SPLIT_ROWS], np.asarray(look.labelled(group), np.int64))
+    rows = np.union1d(members[:: 1 + len(members) // _SPLIT_ROWS], look.labelled(group))
     if len(rows) < 4:
         raise DataError(f"{group.name} has too few pictures to be split.")
     in_second, distance = two_means(atlas.vectors(rows))
     halves = []
     for half in (~in_second, in_second):
         inside = rows[half][np.argsort(distance[half], kind="stable")]
-        labelled = np.intersect1d(inside, np.asarray(look.labelled(group), np.int64))
+        labelled = np.intersect1d(inside, look.labelled(group))
         typical = inside[~np.isin(inside, labelled)]
         size = round(len(inside) / len(rows) * max(len(members), len(rows)))
         halves.append(Half(size=size, typical=look.thumbs(typical[:_PREVIEW]), labelled=look.thumbs(labelled)))
@@ -189,15 +188,16 @@ def two_means(x: FloatArray, max_iter: int = 20) -> tuple[np.ndarray, FloatArray
 
     It starts from the two sides of the direction in which the rows differ most, so that it always finds the same.
     """
-    centred = x - x.mean(0)
-    direction = np.linalg.svd(centred, full_matrices=False)[2][0]
-    second = centred @ direction > np.median(centred @ direction)
+    x = x - x.mean(0)
+    along = x @ np.linalg.eigh(x.T @ x)[1][:, -1]
+    second = along > np.median(along)
     distance = np.zeros(len(x), x.dtype)
+    norms = (x**2).sum(1)
     for _ in range(max_iter):
         if second.all() or not second.any():
             break
         centres = np.stack([x[~second].mean(0), x[second].mean(0)])
-        squares = ((x[:, None] - centres) ** 2).sum(2)
+        squares = np.maximum(norms[:, None] - 2 * x @ centres.T + (centres**2).sum(1), 0.0)
         nearest = squares.argmin(1) == 1
         distance = squares.min(1)
         if np.array_equal(nearest, second):
@@ -243,7 +243,7 @@ def _grow_order(look: Look, atlas: Atlas, group: Group) -> IntArray:
 
 def _centre(look: Look, atlas: Atlas, group: Group) -> FloatArray:
     """The mean of what people labelled, or else of the surest members."""
-    rows = np.asarray(look.labelled(group)[:200], np.int64)
+    rows = look.labelled(group)[:200]
     if not len(rows):
         rows = look.members(group)[:50]
     mean = atlas.vectors(rows).mean(0)

@@ -101,16 +101,16 @@ def _candidate(look: Look, group: Group, probability: float, row: int) -> Candid
 
 def exemplars(look: Look, group: Group, row: int = -1, n: int = N_EXEMPLARS) -> list[int]:
     """Pictures that show what the class is: labelled by people first, then those the model is surest of."""
-    human = [other for other in look.labelled(group)[: _HUMAN_EXEMPLARS + 1] if other != row][:_HUMAN_EXEMPLARS]
-    sure = [int(other) for other in look.members(group)[: 4 * n] if other != row and other not in human]
-    more = [other for other in look.labelled(group)[: 2 * n] if other != row and other not in human]
+    labelled = [other for other in look.labelled(group)[: 2 * n].tolist() if other != row]
+    human, more = labelled[:_HUMAN_EXEMPLARS], labelled[_HUMAN_EXEMPLARS:]
+    sure = [other for other in look.members(group)[: 4 * n].tolist() if other != row and other not in human]
     return (human + sure + more)[:n]
 
 
 def neighbours(look: Look, atlas: Atlas, row: int, n: int) -> tuple[IntArray, IntArray]:
     """The rows most like ``row``: those with a label, and those without an answer."""
     centre = atlas.vectors(np.array([row]))[0]
-    labelled = np.array([other for rows in look.rows_of_class.values() for other in rows if other != row], np.int64)
+    labelled = look.labels["row"][look.labels["row"] != row]
     near = atlas.near(row)
     open_ = near[~look.settled[near] & (near != row)]
     return atlas.most_similar(centre, labelled, n)[0], atlas.most_similar(centre, open_, n)[0]

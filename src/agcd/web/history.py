@@ -9,6 +9,7 @@ from agcd.files import read_json
 from agcd.project.atlas import Atlas, open_atlas
 from agcd.project.audit import audit_of, mapping_changes
 from agcd.records.queries import latest_query, n_unanswered, strategy_of_round
+from agcd.records.standing import Standing
 from agcd.records.store import Store
 from agcd.web.desk import Desk
 from agcd.web.look import Look
@@ -18,13 +19,14 @@ from agcd.web.shapes import AuditScore, Forecast, RoundCard, Rounds
 def rounds_page(desk: Desk, store: Store) -> Rounds:
     """Every finished round, and a look ahead."""
     look, numbers = desk.look(store), range(desk.n_finished(store))
+    audited = look.standing.only_audited()
     atlases = [open_atlas(desk.folder, number) for number in numbers]
     asked = strategy_of_round(store)
     cards = []
     for number, atlas in enumerate(atlases):
         metrics = read_json(desk.project.run_folder(number) / "metrics.json")
         before = atlases[number - 1] if number else None
-        cards.append(_round_card(look, number, metrics, atlas, before, asked.get(number)))
+        cards.append(_round_card(audited, number, metrics, atlas, before, asked.get(number)))
     return Rounds(rounds=cards, forecast=forecast(look, cards), n_audit_open=n_audit_open(store))
 
 
@@ -34,9 +36,13 @@ def n_audit_open(store: Store) -> int:
 
 
 def _round_card(
-    look: Look, number: int, metrics: dict[str, Any], atlas: Atlas | None, before: Atlas | None, strategy: str | None
+    audited: Standing,
+    number: int,
+    metrics: dict[str, Any],
+    atlas: Atlas | None,
+    before: Atlas | None,
+    strategy: str | None,
 ) -> RoundCard:
-    registry = look.standing.registry
     owned = [slot for slot, class_id in enumerate(atlas.facts["class_ids"]) if class_id] if atlas else []
     return RoundCard(
         number=number,
@@ -48,15 +54,15 @@ def _round_card(
         named_share=float(atlas.sizes[owned].sum() / max(1, len(atlas.order))) if atlas else 0.0,
         agreement=metrics["agreement"],
         moved_share=atlas.facts["moved_share"] if atlas else None,
-        changes=mapping_changes(registry, before, atlas) if atlas and before else [],
-        audit=_score(look, atlas) if atlas else None,
+        changes=mapping_changes(audited.registry, before, atlas) if atlas and before else [],
+        audit=_score(audited, atlas) if atlas else None,
         seconds=metrics["seconds"],
         strategy=strategy,
     )
 
 
-def _score(look: Look, atlas: Atlas) -> AuditScore | None:
-    found = audit_of(look.standing, atlas)
+def _score(audited: Standing, atlas: Atlas) -> AuditScore | None:
+    found = audit_of(audited, atlas)
     return AuditScore(**asdict(found)) if found else None
 
 

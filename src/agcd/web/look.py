@@ -6,16 +6,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agcd.errors import DataError
 from agcd.project.atlas import NO_SLOT, Atlas
 from agcd.records.classes import ClassInfo
-from agcd.records.standing import Standing
+from agcd.records.fold import DECIDED
+from agcd.records.standing import NO_CLASS, Standing
 from agcd.types import BoolArray, IntArray
 from agcd.web.images import Pictures
 from agcd.web.shapes import Thumb
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -64,32 +69,37 @@ class Look:
         """By slot, how many of its rows people gave to which class."""
         votes: defaultdict[int, Counter[str]] = defaultdict(Counter)
         if self.atlas is not None:
-            rows = [row for rows in self.rows_of_class.values() for row in rows]
-            slots = self.atlas.top_slots[rows, 0].tolist() if rows else []
-            classes = [class_id for class_id, rows in self.rows_of_class.items() for _ in rows]
-            for slot, class_id in zip(slots, classes, strict=True):
-                if slot != NO_SLOT:
-                    votes[slot][class_id] += 1
+            ids = list(self.standing.registry.classes)
+            slots = self.atlas.top_slots[self.labels["row"], 0].astype(np.int64)
+            pairs = (slots * len(ids) + self.labels["class"])[slots != NO_SLOT]
+            for pair, count in zip(*(found.tolist() for found in np.unique(pairs, return_counts=True)), strict=True):
+                slot, number = divmod(pair, len(ids))
+                votes[slot][ids[number]] = count
         return votes
 
     @cached_property
-    def rows_of_class(self) -> dict[str, list[int]]:
-        """The rows that people labelled, by class; the newest label first, those known from the start last."""
-        rows: defaultdict[str, list[int]] = defaultdict(list)
-        said = sorted(self.standing.answers.items(), key=lambda item: (item[1].source == "seed", -item[1].id))
-        for row, event in said:
-            if event.class_id is not None:
-                rows[self.standing.registry.resolve(event.class_id).id].append(row)
-        return rows
+    def labels(self) -> NDArray[Any]:
+        """The answers that name a class; the newest first, those known from the start last."""
+        table = self.standing.table
+        return table.take(np.flatnonzero(table["class"] != NO_CLASS))
 
     @cached_property
-    def accepted_of_class(self) -> dict[str, list[int]]:
-        rows: defaultdict[str, list[int]] = defaultdict(list)
-        for row in self.standing.accepted:
-            class_id = self.standing.accepted_class(row)
+    def rows_of_class(self) -> dict[str, IntArray]:
+        """The rows that people labelled, by class; the newest label first, those known from the start last."""
+        ids = list(self.standing.registry.classes)
+        by_class = self.labels.take(np.argsort(self.labels["class"], kind="stable"))
+        numbers, starts = np.unique(by_class["class"], return_index=True)
+        rows = np.split(by_class["row"], starts[1:])
+        return {ids[number]: own for number, own in zip(numbers.tolist(), rows, strict=False)}
+
+    @cached_property
+    def n_accepted(self) -> Counter[str]:
+        """How many rows were accepted by page, by class."""
+        found: Counter[str] = Counter()
+        for class_id, count in Counter(event.class_id for event in self.standing.accepted.values()).items():
             if class_id is not None:
-                rows[class_id].append(row)
-        return rows
+                found[self.standing.registry.resolve(class_id).id] += count
+        return found
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -99,7 +109,7 @@ class Look:
             slots[owner].append(slot)
         groups = {}
         for info in self.standing.registry.classes.values():
-            if info.merged_into is None and (slots[info.id] or self.rows_of_class.get(info.id) or not info.retired):
+            if info.merged_into is None and (slots[info.id] or info.id in self.rows_of_class or not info.retired):
                 groups[f"c-{info.id}"] = Group(f"c-{info.id}", info, tuple(slots[info.id]), not info.is_old)
         n_old = self.atlas.n_old if self.atlas else 0
         return groups | {f"s-{slot}": Group(f"s-{slot}", None, (slot,), slot >= n_old) for slot in slots[None]}
@@ -120,25 +130,26 @@ class Look:
         """Its members by the last model; for a class that is newer than that, the rows people labelled."""
         if group.slots and self.atlas is not None:
             return int(self.atlas.sizes[list(group.slots)].sum())
-        return len(self.rows_of_class.get(group.info.id, ())) if group.info else 0
+        return len(self.labelled(group))
 
     def members(self, group: Group) -> IntArray:
         """The rows that the model gives to it, the most probable first."""
         if self.atlas is None or not group.slots:
-            return np.empty(0, np.int64)
+            return _NO_ROWS
         rows = np.concatenate([self.atlas.members(slot) for slot in group.slots])
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.atlas.top_probs[rows, 0].astype(np.float32), kind="stable")]
         return rows
 
-    def labelled(self, group: Group) -> list[int]:
-        return self.rows_of_class.get(group.info.id, []) if group.info else []
+    def labelled(self, group: Group) -> IntArray:
+        """The rows that people gave to it, the newest first."""
+        return self.rows_of_class.get(group.info.id, _NO_ROWS) if group.info else _NO_ROWS
 
     @cached_property
     def settled(self) -> BoolArray:
         """Rows that need no answer: test rows, and those that somebody labelled, threw out or accepted."""
         mask = self.is_test.copy()
-        mask[[row for row, event in self.standing.answers.items() if event.kind in ("label", "junk")]] = True
+        mask[self.standing.rows_with(DECIDED)] = True
         mask[list(self.standing.accepted)] = True
         return mask
 

@@ -15,16 +15,15 @@ def state_of(desk: Desk, store: Store) -> State:
     """Counts only; nothing here grows with the number of pictures."""
     look, query, runs = desk.look(store), latest_query(store), store.runs()
     standing, n_finished = look.standing, desk.n_finished(store)
-    classes = [standing.registry.classes[c] for c in look.rows_of_class]
     estimate = read_estimate(desk.folder)
     learned = runs[n_finished - 1] if n_finished else 0
-    n_new = sum(e.kind == "label" and e.id > learned and not e.is_audit for e in standing.answers.values())
+    n_new = standing.n_labels_after(learned)
     return State(
         name=desk.name,
         n_images=desk.n_rows,
-        n_test=int(desk.project.is_test.sum()),
+        n_test=desk.n_test,
         n_set_aside=desk.n_set_aside,
-        n_seeds=sum(event.source == "seed" for event in standing.answers.values()),
+        n_seeds=standing.n_seeds,
         n_answers=standing.counts["confirmed"],
         n_accepted=len(standing.accepted),
         n_audit=standing.counts["audit"],
@@ -33,8 +32,8 @@ def state_of(desk: Desk, store: Store) -> State:
         n_questions=len(query.questions) if query else 0,
         n_open=n_unanswered(store, query.id) if query else 0,
         n_audit_open=n_audit_open(store),
-        n_classes=len(classes),
-        n_novel=sum(not info.is_old for info in classes),
+        n_classes=len(standing.classes_in_use),
+        n_novel=sum(not info.is_old for info in standing.classes_in_use),
         n_slots=desk.project.n_slots_known,
         n_finished=n_finished,
         is_due=_is_due(look, n_finished, n_finished in runs, n_new, learned),
@@ -51,6 +50,6 @@ def state_of(desk: Desk, store: Store) -> State:
 
 def _is_due(look: Look, n_finished: int, in_training: bool, n_new: int, learned: int) -> bool:
     """Whether a round has something to do: new labels, labels taken back or joined, or a map that was deleted."""
-    if n_finished == 0 or in_training or look.atlas is None:
+    if n_finished == 0 or in_training or look.atlas is None or look.atlas.number < n_finished - 1:
         return True
     return n_new > 0 or look.standing.last_change > learned

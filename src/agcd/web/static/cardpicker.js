@@ -35,7 +35,8 @@ class CardPicker {
   async search() {
     clearTimeout(this.timer);
     const text = this.input.value.trim();
-    const board = await this.latest(api.get(withQuery("/api/board", { text, sort: "size", page: 0 }))).catch(() => null);
+    const path = withQuery("/api/board", { text, sort: "size", page: 0 });
+    const board = await this.latest(api.get(path)).catch(() => null);
     if (!board) return;
     this.searched = text;
     this.cards = board.cards.filter((card) => card.key !== this.own.key && !card.is_retired);

@@ -138,7 +138,8 @@ function halfColumn(card, half, index) {
   return { heading: index === 0 ? "One half" : "The other half", facts: plural(half.size, "picture"),
     name: index === 0 && card.is_named ? card.name : "", isFirst: index === Number(card.is_named),
     groups: [{ label: "Typical: tick those that carry the name", thumbs: half.typical },
-      { label: `Labelled “${card.name}” by people: ticked ones move along`, thumbs: half.labelled }] };
+      { label: `Labelled “${card.name}” by people: ticked ones move along`, thumbs: half.labelled,
+        withLabelled: true }] };
 }
 
 /** Split a card in two: label the typical pictures of both halves; labels of a renamed half move along. */

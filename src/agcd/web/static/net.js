@@ -5,7 +5,9 @@ import { toast } from "./toast.js";
 
 const WAITS_MS = [500, 1000, 2000, 4000, 8000];
 const TIMEOUT_MS = 30_000;
-const TEMPORARY = new Set([0, 502, 503, 504]);
+const LOGGED_OUT = 401;
+// A server that was started anew does not know this browser; when the new link was opened in another tab it does.
+const TEMPORARY = new Set([0, LOGGED_OUT, 502, 503, 504]);
 
 /** What went wrong, in one sentence; `status` is 0 where the server could not be reached. */
 export class ApiError extends Error {
@@ -19,11 +21,12 @@ export class ApiError extends Error {
   }
 }
 
-const saving = { pending: 0, retrying: 0, isCutOff: false };
+const saving = { pending: 0, retrying: 0, isCutOff: false, isLoggedOut: false };
 const savingListeners = new Set();
 const answerListeners = new Set();
 
 function savingWord() {
+  if (saving.isLoggedOut) return "logged-out";
   if (saving.pending === 0) return saving.isCutOff ? "offline" : "saved";
   return saving.retrying > 0 ? "retrying" : "saving";
 }
@@ -35,7 +38,7 @@ function changeSaving(change) {
   for (const listener of savingListeners) listener(savingWord(), saving.pending);
 }
 
-/** Call back with "saved", "saving", "retrying" or "offline" and the number of unsaved requests, now and on change. */
+/** Call back with "saved", "saving", "retrying", "offline" or "logged-out" and how many are unsaved, now and later. */
 export function onSaving(callback) {
   savingListeners.add(callback);
   callback(savingWord(), saving.pending);
@@ -75,10 +78,10 @@ async function askAgain(method, path, body, { retries = WAITS_MS.length, onRetry
   for (let attempt = 0; ; attempt += 1) {
     try {
       const answer = await ask(method, path, body);
-      changeSaving({ isCutOff: false });
+      changeSaving({ isCutOff: false, isLoggedOut: false });
       return answer;
     } catch (error) {
-      changeSaving({ isCutOff: error.isTemporary });
+      changeSaving({ isCutOff: error.isTemporary, isLoggedOut: error.status === LOGGED_OUT });
       if (!error.isTemporary || attempt >= retries) throw error;
       if (attempt === 0) onRetry();
       await delay(WAITS_MS[Math.min(attempt, WAITS_MS.length - 1)]);

@@ -111,9 +111,13 @@ export function thumbRow(thumbs, className = "") {
     thumbs.map((thumb) => thumbElement(thumb, { size: 160, caption: false, badges: "people", lazy: true })));
 }
 
-/** Pictures to tick; the first `ticked` of them are at the beginning. Returns {element, rows()}. */
-export function tickList(thumbs, { ticked = thumbs.length, onchange = () => {} } = {}) {
-  const chosen = new Set(thumbs.slice(0, ticked).map((thumb) => thumb.row));
+/**
+ * Pictures to tick; the first `ticked` of them are at the beginning, but none that people labelled: what they said is
+ * not changed unasked. `withLabelled` ticks these too. Returns {element, rows()}.
+ */
+export function tickList(thumbs, { ticked = thumbs.length, withLabelled = false, onchange = () => {} } = {}) {
+  const first = thumbs.filter((thumb) => withLabelled || thumb.by !== "human").slice(0, ticked);
+  const chosen = new Set(first.map((thumb) => thumb.row));
   const tile = (thumb) => {
     const show = () => tick.setAttribute("aria-pressed", String(chosen.has(thumb.row)));
     const toggle = () => {

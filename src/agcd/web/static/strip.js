@@ -1,7 +1,7 @@
 /** The strip under the navigation: counts, whether everything is saved, work in the background, and who answers. */
 
 import { askDialog } from "./dialogs.js";
-import { count, setText } from "./dom.js";
+import { count, plural, setText } from "./dom.js";
 import { onState, refreshState, watchJob } from "./live.js";
 import { onWho, setWho, who } from "./me.js";
 import { onSaving } from "./net.js";
@@ -12,6 +12,7 @@ const SAVING_WORDS = {
   saving: "Saving…",
   retrying: "Not saved yet – retrying",
   offline: "No answer from the server – retrying",
+  "logged-out": "Logged out: open the new link of agcd serve in another tab, then this page goes on",
 };
 const SHOW_SAVING_AFTER_MS = 300;
 
@@ -39,10 +40,11 @@ function showJob(job) {
 /** Most answers are stored in a blink: "Saving…" appears only where it takes longer, so that nothing flickers. */
 function showSaving() {
   let timer = null;
-  onSaving((word) => {
+  onSaving((word, nUnsaved) => {
     clearTimeout(timer);
+    const waiting = word === "logged-out" && nUnsaved > 0 ? ` (${plural(nUnsaved, "answer")} not saved yet)` : "";
     const show = () => {
-      setText(part("saved"), SAVING_WORDS[word]);
+      setText(part("saved"), SAVING_WORDS[word] + waiting);
       part("saved").dataset.saved = word;
     };
     if (word === "saving") timer = setTimeout(show, SHOW_SAVING_AFTER_MS);

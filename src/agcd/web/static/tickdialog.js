@@ -23,7 +23,7 @@ function knownNames() {
 function tickColumn(column, onchange) {
   const { heading, facts, name = null, groups = [], shown = [], isFirst = true } = column;
   const lists = groups.filter(({ thumbs }) => thumbs.length)
-    .map(({ label, thumbs, ticked }) => ({ label, ...tickList(thumbs, { ticked, onchange }) }));
+    .map(({ label, thumbs, ...options }) => ({ label, ...tickList(thumbs, { ...options, onchange }) }));
   const field = name === null ? null : nameField(name, isFirst, onchange);
   const element = h("section", { class: "tick-column" },
     h("div", { class: "tick-head" }, h("h3", {}, heading), h("span", { class: "muted" }, facts)),
@@ -58,7 +58,7 @@ function tickForm(options, close) {
 
 /**
  * Tick pictures. Options: title, text, yes (the button), columns [{heading, facts, name, isFirst, shown,
- * groups [{label, thumbs, ticked}]}], problem(said) → a sentence while it cannot be sent, else null.
+ * groups [{label, thumbs, ticked, withLabelled}]}], problem(said) → a sentence while it cannot be sent, else null.
  * Resolves to [{name, rows}], one for each column, or to null.
  */
 export function tickDialog(options) {
