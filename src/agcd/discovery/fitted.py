@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -57,10 +58,7 @@ class Fitted:
     def embed(self, features: RowFeatures, rows: IntArray) -> Tensor:
         """The student's standardised features (n, d) of ``rows``, not normalised, from the test view."""
         self.student.eval()
-        with torch.inference_mode():
-            blocks = inference_blocks(features, rows)
-            parts = [self.student.embed(read_test_view(features, rows[block])) for block in blocks]
-        return torch.cat(parts).clone()
+        return embed_rows(self.student.embed, features, rows)
 
     def copy(self) -> Fitted:
         """A copy whose training leaves this one alone."""
@@ -113,6 +111,13 @@ def restore_models(student: nn.Module, ema: nn.Module, tensors: dict[str, Tensor
         except RuntimeError as error:
             first = str(error).splitlines()[-1].strip()
             raise WeightsError(f"The stored model does not fit the backbone: {first}") from None
+
+
+def embed_rows(embed: Callable[[Tensor], Tensor], features: RowFeatures, rows: IntArray) -> Tensor:
+    """``embed`` of the test view of ``rows``, (n, d), block by block and without gradients."""
+    with torch.inference_mode():
+        parts = [embed(read_test_view(features, rows[block])) for block in inference_blocks(features, rows)]
+    return torch.cat(parts).clone()
 
 
 def inference_blocks(features: RowFeatures, rows: IntArray) -> list[slice]:
