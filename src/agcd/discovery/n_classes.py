@@ -28,9 +28,9 @@ from agcd.types import FloatArray, IntArray
 Say = Callable[[int, int], None]
 
 RUNS = 5
-"""k-means runs for each number of classes. Their mean accuracy is far less noisy than that of the best run."""
+"""k-means runs for each number of classes. The mean of their accuracies led nearer to the truth than the best run."""
 DIMS = 128
-"""Principal components that k-means works on: of 1280 features they cluster as well, eight times faster."""
+"""Principal components that k-means works on: of 1280 features they cluster nearly as well, some eight times faster."""
 MAX_UNLABELLED = 20_000
 _COARSE, _BISECTIONS = 1.2, 2
 _MOST_CLASSES = 1000
@@ -93,7 +93,8 @@ def estimate_n_classes(
 
     Notes
     -----
-    Where the accuracy hardly differs the best is a matter of luck, and the middle of the range is nearer to the truth.
+    Where the accuracy hardly differs the best is a matter of luck; the middle of the range was nearer to the truth on
+    average, though not everywhere.
     "brent" takes the middle one of numbers that are equally good. Above 20,000 unlabelled rows a sample of them serves.
     """
     if method not in _METHODS:
