@@ -4,12 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint bench slow clean
+.PHONY: demo test lint browser bench slow clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
 
-test: lint
+test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 slow: $(STAMP)
@@ -19,6 +19,13 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# For the tests of the page: Debian's chromium, where it may be installed. In CI its absence fails the tests.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	|| { test "$$(id -u)" = 0 && command -v apt-get && export DEBIAN_FRONTEND=noninteractive && apt-get update -qq \
+	&& apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+	|| echo "browser tests are skipped: no chromium here"
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/tail.py

@@ -1,0 +1,289 @@
+"""Take the pictures of the page that the documents show: ``python docs/make_screenshots.py PROJECT``.
+
+The project (trained once, with open questions) is copied first and stays as it is. The folders of its images must tell
+their classes: that is where the answers come from. It takes a few minutes, for two rounds are trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from agcd.project import Project
+from agcd.project.create import read_settings
+from agcd.project.tables import label_table
+from agcd.records.events import new_uid
+from agcd.records.queries import latest_query
+
+MOST_BYTES = 300_000
+TRAINING_MS = 900_000
+N_EVEN = 64
+"""Colours of the page itself, which are kept."""
+N_AUDITED = 30
+NOWHERE = (760, 60)
+"""A place where nothing reacts to the mouse."""
+
+
+class Studio:
+    """One project served, a browser that looks at it, and what answers from the truth."""
+
+    def __init__(self, browser: Browser, folder: Path, out: Path) -> None:
+        command = [sys.executable, "-u", "-m", "agcd.cli", "serve", str(folder), "--port", "0"]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.server.stdout is not None
+        link = self.server.stdout.readline().split()[-1]
+        self.url, _, token = link.partition("/login?token=")
+        self.http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+        self.folder, self.out = folder, out
+        self.page: Page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+        self.page.goto(link)
+        self.page.wait_for_url(re.compile("/(label|start)$"))
+
+    def close(self) -> None:
+        self.page.close()
+        self.http.delete("/api/job")
+        self.http.close()
+        self.server.terminate()
+        self.server.wait()
+
+    def go(self, path: str) -> Page:
+        self.page.goto(f"{self.url}/{path}")
+        return self.page
+
+    def get(self, path: str) -> Any:
+        return self.http.get(f"/api/{path}").raise_for_status().json()
+
+    def shoot(self, name: str) -> None:
+        """Save what is shown, once every picture has come."""
+        if name != "map":  # there it points at a picture
+            self.page.mouse.move(*NOWHERE)
+        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_function("() => [...document.images].every((image) => image.complete)")
+        content = small_png(self.page.screenshot())
+        (self.out / f"page-{name}.png").write_bytes(content)
+        print(f"page-{name}.png: {len(content) // 1000} kB")
+
+    def truth(self, row: int) -> str:
+        with Project.open(self.folder) as project:
+            return Path(project.paths[row]).parent.name
+
+    def answer(self, *, audit: bool = False) -> None:
+        """Answer what is open."""
+        with Project.open(self.folder) as project:
+            query = latest_query(project.store, audit=audit)
+        rows = [question.row for question in query.questions] if query else []
+        self.say({row: self.truth(row) for row in rows}, is_audit=audit)
+
+    def say(self, names: dict[int, str], **more: Any) -> None:
+        answers = [{"row": row, "kind": "label", "name": name} for row, name in names.items()]
+        body = {"uid": new_uid(), "who": "me", "answers": answers, **more}
+        self.http.post("/api/answers", json=body).raise_for_status()
+
+    def asked(self) -> int:
+        """The row that the label page asks about."""
+        picture = self.page.locator(".card:not(.is-waiting) .viewer img[alt*='which class']")
+        found = re.search(r"\d+", picture.get_attribute("alt") or "")
+        assert found is not None
+        return int(found[0])
+
+
+def small_png(content: bytes) -> bytes:
+    """The picture with ever fewer colours until it is small; those of even areas stay what they are."""
+    pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+    small = b""
+    for n_colours in (256, 224, 192, 160, 128, 96):
+        buffer = io.BytesIO()
+        with_palette(pixels, n_colours).save(buffer, "PNG", optimize=True)
+        small = buffer.getvalue()
+        if len(small) <= MOST_BYTES:
+            break
+    return small
+
+
+def with_palette(pixels: np.ndarray, n_colours: int) -> Image.Image:
+    """The picture (height, width, 3) with a palette: even colours as they are, the rest by k-means."""
+    codes = pixels.astype(np.int64) @ np.array([65536, 256, 1])
+    is_even = np.zeros(codes.shape, bool)
+    is_even[:-1, :-1] = (codes[:-1, :-1] == codes[1:, :-1]) & (codes[:-1, :-1] == codes[:-1, 1:])
+    colours, counts = np.unique(codes[is_even], return_counts=True)
+    even = np.sort(colours[np.argsort(-counts)[:N_EVEN]])
+    is_kept = np.isin(codes, even)
+    rest = Image.fromarray(pixels[~is_kept][None])
+    photos = rest.quantize(n_colours - len(even), Image.Quantize.MEDIANCUT, kmeans=4)
+    kept = np.stack([even >> 16, even >> 8 & 255, even & 255], 1).ravel().tolist()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(kept + (photos.getpalette() or [])[: 3 * (n_colours - len(even))])
+    indices = np.array(Image.fromarray(pixels).quantize(palette=palette, dither=Image.Dither.NONE))
+    indices[is_kept] = np.searchsorted(even, codes[is_kept])
+    image = Image.fromarray(indices.astype(np.uint8), "P")
+    image.putpalette(palette.getpalette() or [])
+    return image
+
+
+# ---------------------------------------------------------------------------------------------------- the pictures
+
+
+def start(studio: Studio) -> None:
+    """The health report and the estimated number of classes."""
+    studio.page.get_by_role("button", name="Prepare").click()
+    expect(studio.page.locator("svg.chart")).to_be_visible(timeout=TRAINING_MS)
+    expect(studio.page.locator("#strip-job")).to_be_hidden(timeout=TRAINING_MS)
+    studio.shoot("start")
+
+
+def label(studio: Studio) -> str:
+    """The query card, and the second step of a new class; the name of that class."""
+    studio.asked()
+    studio.shoot("label")
+    row = studio.asked()
+    name = studio.truth(row)
+    page = studio.page
+    page.keyboard.press("n")
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    also = page.locator(".also-grid [data-row]")
+    expect(also.first).to_be_visible()
+    for key, other in zip("123456789abc", also.evaluate_all("all => all.map(one => +one.dataset.row)"), strict=False):
+        if studio.truth(other) == name:
+            page.keyboard.press(key)
+    studio.shoot("new-class")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card-said")).to_contain_text(name)
+    return name
+
+
+def training(studio: Studio) -> None:
+    """The end of the questions, and a round that is being trained."""
+    studio.http.post("/api/audit", json={"uid": new_uid(), "n": N_AUDITED}).raise_for_status()
+    studio.answer(audit=True)
+    studio.answer()
+    page = studio.go("label")
+    expect(page.get_by_role("heading", name="All questions are answered")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "() => document.querySelector('.job-loss polyline')?.points.length >= 4", timeout=TRAINING_MS
+    )
+    studio.shoot("training")
+    expect(page.locator(".card")).to_be_visible(timeout=TRAINING_MS)
+
+
+def rounds(studio: Studio) -> None:
+    """Two rounds after the base training, with a blind audit."""
+    studio.answer()
+    page = studio.go("rounds")
+    page.get_by_role("button", name="Train the next round").click()
+    expect(page.locator(".rounds-table tbody tr")).to_have_count(3, timeout=TRAINING_MS)
+    studio.go("rounds")
+    expect(page.locator(".rounds-table")).to_be_visible()
+    studio.shoot("rounds")
+
+
+def card(page: Page, name: str) -> Locator:
+    return page.locator(".class-card", has=page.get_by_role("heading", name=name, exact=True))
+
+
+def classes(studio: Studio, name: str) -> None:
+    """The board, two names of one class side by side, and a class grown by pages."""
+    page = studio.go("classes?sort=new")
+    expect(card(page, name)).to_be_visible()
+    studio.shoot("classes")
+    rows = [thumb["row"] for thumb in studio.get("grid?show=unlabelled&order=confident")["thumbs"]]
+    same = [row for row in rows if studio.truth(row) == name][:4]
+    other = f"{name}s"  # the second name of a class, to be merged with the first
+    studio.say(dict.fromkeys(same, other))
+    studio.go("classes?sort=new")
+    card(page, other).get_by_role("button", name="Merge").click()
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    expect(page.locator(".merge-preview")).to_be_visible()
+    studio.shoot("merge")
+    page.keyboard.press("Enter")
+    expect(card(page, other)).to_have_count(0)
+    studio.go("classes?sort=new")
+    card(page, name).get_by_role("button", name="Grow").click()
+    expect(page.locator(".grow-page img").first).to_be_visible()
+    studio.shoot("grow")
+    page.keyboard.press("Escape")
+
+
+def grid_and_map(studio: Studio) -> None:
+    """Some pictures marked in the grid, and the map with one picture looked at."""
+    page = studio.go("grid?show=unlabelled&order=class")
+    page.locator(".cell").nth(2).click()
+    page.locator(".cell").nth(7).click(modifiers=["Shift"])
+    studio.shoot("grid")
+    studio.go("map")
+    expect(page.locator(".map-legend li").first).to_be_visible()
+    page.wait_for_timeout(500)
+    box = page.locator(".map-plot").bounding_box()
+    assert box is not None
+    for step in range(200):  # until the pointer finds a picture
+        page.mouse.move(box["x"] + box["width"] * (0.1 + step * 0.004), box["y"] + box["height"] * 0.5)
+        if page.locator(".map-look img").count():
+            break
+    studio.shoot("map")
+
+
+# --------------------------------------------------------------------------------------------------- the projects
+
+
+def untrained(project: Path, folder: Path) -> Path:
+    """The same images and first labels as a project that is to be prepared yet; features are not made twice."""
+    with Project.open(project) as trained:
+        table, images = label_table(trained), read_settings(project / "agcd.toml")[1]
+    seeds = [i for i, source in enumerate(table["source"]) if source == "seed"]
+    lines = ["path,label", *(f"{table['path'][i]},{table['class'][i]}" for i in seeds)]
+    (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+    new = folder / project.name
+    Project.create(new, images, folder / "labels.csv").close()
+    shutil.copytree(project / "cache" / "features", new / "cache" / "features")
+    return new
+
+
+@contextmanager
+def served(browser: Browser, folder: Path, out: Path) -> Iterator[Studio]:
+    studio = Studio(browser, folder, out)
+    try:
+        yield studio
+    finally:
+        studio.close()
+
+
+def make_all(project: Path, out: Path, name: str) -> None:
+    with TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        executable = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        (Path(scratch) / "new").mkdir()
+        copy = Path(shutil.copytree(project, Path(scratch) / name))
+        with served(browser, untrained(copy, Path(scratch) / "new"), out) as studio:
+            start(studio)
+        with served(browser, copy, out) as studio:
+            new_class = label(studio)
+            training(studio)
+            rounds(studio)
+            classes(studio, new_class)
+            grid_and_map(studio)
+        browser.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("project", type=Path)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "images")
+    parser.add_argument("--name", default="groceries", help="what the pages call the project")
+    given = parser.parse_args()
+    make_all(given.project, given.out, given.name)
