@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, expect, sync_playwright
 
@@ -58,7 +58,7 @@ class Server:
         assert self.process.stdout is not None
         self.link = self.process.stdout.readline().rpartition(" ")[2].strip()
         self.url, _, token = self.link.partition("/login?token=")
-        self.http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=SECONDS)
+        self.http = httpx2.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=SECONDS)
 
     @property
     def port(self) -> int:
@@ -72,7 +72,7 @@ class Server:
         body = {"uid": new_uid(), "who": "script", **values}
         return self._checked(self.http.post(f"/api/{path}", json=body))
 
-    def _checked(self, response: httpx.Response) -> Any:
+    def _checked(self, response: httpx2.Response) -> Any:
         assert response.status_code == 200, response.text
         return response.json()
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 
 from agcd.project.atlas import has_atlas
@@ -48,7 +48,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self.starting, self.ready = threading.Event(), threading.Event()
 
-    def start(self) -> httpx.Client:
+    def start(self) -> httpx2.Client:
         """A client of the server, which is started as often as it takes."""
         for _ in moments("a server that lives long enough to say its link"):
             self._spawn()
@@ -58,7 +58,7 @@ class Server:
                 self.starting.clear()
                 self.ready.set()
                 headers = {"Authorization": f"Bearer {token}"}
-                return httpx.Client(base_url=place, headers=headers, timeout=PATIENCE)
+                return httpx2.Client(base_url=place, headers=headers, timeout=PATIENCE)
         raise AssertionError("unreachable")
 
     def _spawn(self) -> None:
@@ -196,7 +196,7 @@ class Person:
         """Seconds of thinking."""
         return float(self._rng.exponential(0.05))
 
-    def act(self, http: httpx.Client) -> None:
+    def act(self, http: httpx2.Client) -> None:
         """Do one thing, or again the one that was broken off."""
         if self.pending is None:
             self.pending, self._n_tries = self._choose(http), 0
@@ -227,7 +227,7 @@ class Person:
         else:
             self.standing.append(deed)
 
-    def _choose(self, http: httpx.Client) -> Deed:
+    def _choose(self, http: httpx2.Client) -> Deed:
         answered = {said["row"]: said["kind"] for deed in self.standing for said in deed.body.get("answers", ())}
         # Taking back more where much is answered keeps images to ask about, however long the test runs.
         p_undo = 0.9 if len(answered) > 0.5 * len(self._rows) else 0.1
@@ -243,7 +243,7 @@ class Person:
         rows = [row for row in self._rows if row not in answered]
         return self._answer(http, classes, rows, is_bulk=draw > 0.75)
 
-    def _answer(self, http: httpx.Client, classes: list[str], rows: list[int], *, is_bulk: bool) -> Deed:
+    def _answer(self, http: httpx2.Client, classes: list[str], rows: list[int], *, is_bulk: bool) -> Deed:
         asked = checked(http.get("/api/question", params={"who": WHO, "holder": "one-browser"}))["row"]
         many = self._rng.permutation(rows)[: int(self._rng.integers(2, 5))].tolist()
         chosen = many if is_bulk or asked is None else [asked]
@@ -262,7 +262,7 @@ class Person:
         return f"kind {self._n_names}"
 
 
-def checked(response: httpx.Response) -> Any:
+def checked(response: httpx2.Response) -> Any:
     assert response.status_code == 200, f"{response.request.method} {response.url.path}: {response.text}"
     return response.json()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -45,7 +45,7 @@ class Scene:
     server: Server
     child: Child
     person: Person
-    http: httpx.Client
+    http: httpx2.Client
     beginning: threading.Event = field(default_factory=threading.Event)
     """Set while a round is being asked for."""
 
@@ -73,7 +73,7 @@ class Scene:
         try:
             self.begin_round()
             self.person.act(self.http)
-        except httpx.TransportError:
+        except httpx2.TransportError:
             self.restart()
 
 
