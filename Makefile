@@ -30,6 +30,8 @@ browser:
 bench: $(STAMP)
 	$(BIN)/python benchmarks/tail.py
 	$(BIN)/python benchmarks/strategies.py
+	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/http_loop.py
 
 # torch first and alone: the pin in constraints.txt picks the CPU build where one is offered.
 $(STAMP): pyproject.toml constraints.txt

@@ -174,7 +174,8 @@ class Undone:
         if not self.events:
             return "nothing: this was undone before"
         last = self.events[-1]
-        what = ", ".join(f"{count} {kind}" for kind, count in Counter(event.kind for event in self.events).items())
+        counts = Counter(event.kind for event in self.events)
+        what = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts.items())
         return f"{what} by {last.who} of {last.at[:16].replace('T', ' ')} UTC"
 
 

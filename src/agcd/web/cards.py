@@ -121,8 +121,8 @@ def why(found: list[Candidate], group: Group, question: Question) -> str:
     if len(found) > 1 and question.score < _WAVERS:
         first, second = found[:2]
         return (
-            f"The model wavers between {first.name} ({first.probability:.0%}) and "
-            f"{second.name} ({second.probability:.0%}): your answer moves the border."
+            f"The model wavers between {first.name} ({100 * first.probability:.0f} %) and "
+            f"{second.name} ({100 * second.probability:.0f} %): your answer moves the border."
         )
     if group.info is None:
         return f"A typical member of {group.name}, a group that has no name yet: your answer names it."

@@ -77,13 +77,13 @@ def forecast(look: Look, cards: list[RoundCard]) -> Forecast:
     if unnamed:
         sentences.append(
             f"{len(unnamed)} group(s) have no name yet; they hold {sum(unnamed)} of {n_rows} pictures "
-            f"({sum(unnamed) / n_rows:.0%}). One answer in the largest names about {unnamed[0]} pictures."
+            f"({100 * (sum(unnamed) / n_rows):.0f} %). One answer in the largest names about {unnamed[0]} pictures."
         )
     else:
         sentences.append("Every group has a name: answers now move borders between classes.")
     margins = look.atlas.margin(look.atlas.order)
     unsure = int((margins < 0.3).sum())
-    sentences.append(f"The model wavers over {unsure} pictures ({unsure / n_rows:.0%}).")
+    sentences.append(f"The model wavers over {unsure} pictures ({100 * (unsure / n_rows):.0f} %).")
     return Forecast(sentences=[*sentences, *_trend(cards)])
 
 

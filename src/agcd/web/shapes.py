@@ -31,9 +31,6 @@ class Answer(BaseModel):
     """An answer of the server."""
 
 
-# ------------------------------------------------------------------------------------------------ pictures
-
-
 class Thumb(Answer):
     """One picture: where it stands and who says so."""
 
@@ -45,9 +42,6 @@ class Thumb(Answer):
     by: Literal["human", "page", "model"] | None = None
     probability: float | None = None
     """The model's highest probability for it."""
-
-
-# ------------------------------------------------------------------------------------------------- the state
 
 
 class Estimate(Answer):
@@ -100,9 +94,6 @@ class State(Answer):
     n_new_answers: int
     """Answers that no round has learned from yet."""
     last_event: int
-
-
-# ------------------------------------------------------------------------------------------------- questions
 
 
 class Candidate(Answer):
@@ -195,9 +186,6 @@ class Undone(Answer):
     """The row, where it was one answer."""
     is_repeat: bool
     state: State
-
-
-# --------------------------------------------------------------------------------------------------- classes
 
 
 class ClassName(Answer):
@@ -367,9 +355,6 @@ class Accepted(Answer):
     state: State
 
 
-# ------------------------------------------------------------------------------------------- grid and map
-
-
 class Grid(Answer):
     """GET /api/grid?show=&key=&selection=&order=&page=: pictures to mark and label together.
 
@@ -416,9 +401,6 @@ class MapPoints(Answer):
     """People and model name different classes."""
     n_rows: int
     """Pictures in all; where it is more than the points, a fair sample is shown."""
-
-
-# ------------------------------------------------------------------------------------------ rounds and work
 
 
 class AuditScore(Answer):
