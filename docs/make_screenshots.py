@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -47,7 +47,7 @@ class Studio:
         assert self.server.stdout is not None
         link = self.server.stdout.readline().split()[-1]
         self.url, _, token = link.partition("/login?token=")
-        self.http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+        self.http = httpx2.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
         self.folder, self.out = folder, out
         self.page: Page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
         self.page.goto(link)
