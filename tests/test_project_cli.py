@@ -70,7 +70,7 @@ def test_the_loop_by_csv(tmp_path: Path) -> None:
     assert predicted.splitlines()[0] == "path,class,novel,probability,margin,problem"
     assert len(predicted.splitlines()) == 4
     assert "predictions.csv" in run("export", folder, "--out", tmp_path / "out")
-    assert "undone: 4 label, 1 skip by ann" in run("undo", folder)
+    assert "undone: 4 labels, 1 skip by ann" in run("undo", folder)
     assert "0 answered; 0 passed" in run("status", folder)
 
 
