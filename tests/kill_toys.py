@@ -217,7 +217,10 @@ class Person:
         return self._when_written() > self._last_written and self.sending.is_set()
 
     def _when_written(self) -> int:
-        return self._written.stat().st_mtime_ns if self._written.exists() else 0
+        try:
+            return self._written.stat().st_mtime_ns
+        except FileNotFoundError:  # whoever closes the database last takes the file away
+            return 0
 
     def _confirm(self, deed: Deed) -> None:
         self.confirmed.append(deed)
