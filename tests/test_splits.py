@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from agcd.data.splits import (
     labels_as_given,
     make_split,
+    read_old_classes,
     start_state,
     truth_in_split_order,
 )
@@ -161,6 +164,60 @@ def test_a_class_without_train_rows_is_novel_and_cannot_be_old() -> None:
         make_split(dataset, seed=0, old_classes=["c1"])
 
 
+def published_twin(dataset: Dataset, old: set[int], ratio: float) -> list[int]:
+    """The published rule, word for word: filter rows by class, reset the global legacy generator to 0, choose."""
+    rows = [row for row, c in enumerate(dataset.y_class.tolist()) if c in old and not dataset.is_test[row]]
+    before = np.random.get_state()  # noqa: NPY002
+    try:
+        np.random.seed(0)  # noqa: NPY002
+        places = np.random.choice(range(len(rows)), replace=False, size=(int(ratio * len(rows)),))  # noqa: NPY002
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+    return sorted(rows[place] for place in places.tolist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(counts=COUNTS, ratio=RATIOS, seed=SEEDS)
+def test_the_published_draw_is_the_published_rule_whatever_the_seed(counts: list[int], ratio: float, seed: int) -> None:
+    dataset = toy_rows(counts, n_unlabelled=2)
+    split = make_split(dataset, seed=seed, old_classes=["c1"], label_ratio=ratio, draw="published")
+    assert split.labelled_rows.tolist() == published_twin(dataset, {1}, ratio)
+    assert split.labelled_rows.dtype == np.int64
+
+
+def test_the_published_draw_leaves_a_class_without_labels_and_the_global_generator_alone() -> None:
+    dataset = toy_rows([200, 1, 1, 1, 5])
+    before = np.random.get_state()[1].tolist()  # type: ignore[index] # noqa: NPY002
+    split = make_split(dataset, seed=0, old_classes=["c0", "c1", "c2", "c3"], label_ratio=0.1, draw="published")
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index] # noqa: NPY002
+    assert split.labelled_rows.tolist() == published_twin(dataset, {0, 1, 2, 3}, 0.1)
+    assert len(np.unique(dataset.y_class[split.labelled_rows])) < 4
+    assert split.old_classes == ("c0", "c1", "c2", "c3")
+
+
+def test_the_published_draw_of_nothing_is_nothing() -> None:
+    split = make_split(toy_rows([5] * 4), seed=0, label_ratio=0, draw="published")
+    assert split.labelled_rows.tolist() == []
+
+
+def test_old_classes_come_from_a_file_in_its_order(tmp_path: Path) -> None:
+    path = tmp_path / "split.json"
+    path.write_text(json.dumps({"old": ["c3", "Cafe\u0301"], "from": "a paper"}))
+    assert read_old_classes(path) == ("c3", "Caf\u00e9")
+    path.write_text(json.dumps({"old": ["c3", "c0"]}))
+    assert make_split(toy_rows([5] * 4), seed=0, old_classes=read_old_classes(path)).old_classes == ("c3", "c0")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"old": "c1"}', '{"old": [1]}', "[" * 100_000, "\ud800"])
+def test_a_file_that_lists_no_old_classes_is_one_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "split.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(DataError, match=r'does not list old classes .*: JSON \{"old": \[class names\]\} is expected'):
+        read_old_classes(path)
+    with pytest.raises(DataError, match=r"There is no file at .*nowhere: JSON"):
+        read_old_classes(tmp_path / "nowhere")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -179,6 +236,7 @@ def test_a_class_without_train_rows_is_novel_and_cannot_be_old() -> None:
         ({"old_classes": ["c0", "c1", "c2", "c3"]}, "1 to 3 of the 4 classes are expected"),
         ({"old_classes": ["c0"], "n_old": 2}, "2 of the 4 classes are expected"),
         ({"order": "list"}, "Unknown order 'list'. Did you mean 'listed'"),
+        ({"draw": "publish"}, "Unknown draw 'publish'. Did you mean 'published'"),
     ],
 )
 def test_settings_out_of_range_are_one_sentence(arguments: dict[str, Any], message: str) -> None:

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,21 @@ def written_aside(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # gone already, or its folder never was one; the error worth telling is another
             aside.unlink()
+
+
+@contextmanager
+def folder_aside(folder: Path) -> Iterator[Path]:
+    """A temporary folder to fill; it takes the place of ``folder`` at the end, so a kill leaves nothing half."""
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        if not folder.exists():  # another process may have been faster
+            aside.rename(folder)
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +31,17 @@ def clean_name(name: str) -> str:
 
 
 def image_dataset(
-    name: str, items: Iterable[Item], quarantine: Iterable[Quarantined] = (), *, otherwise: str
+    name: str,
+    items: Iterable[Item],
+    quarantine: Iterable[Quarantined] = (),
+    *,
+    otherwise: str,
+    classes: Sequence[str] | None = None,
 ) -> Dataset:
     """The usable items as rows, in the order given; the others join ``quarantine`` with their reason.
 
-    Classes are those of usable items, sorted by name. No usable item at all is a ``DataError`` that says
-    ``otherwise``.
+    Classes are ``classes`` if given, in that order, and else those of usable items, sorted by name. No usable item
+    at all is a ``DataError`` that says ``otherwise``.
     """
     kept: list[Item] = []
     keys: list[str] = []
@@ -50,12 +55,13 @@ def image_dataset(
     if not kept:
         some = "".join(f"; of {len(refused)} unusable ones the first is {q.path}: {q.reason}" for q in refused[:1])
         raise DataError(f"{otherwise}{some}.")
-    classes = tuple(sorted({item.label for item in kept if item.label is not None}))
-    number = {label: i for i, label in enumerate(classes)}
+    found = sorted({item.label for item in kept if item.label is not None})
+    names = tuple(found if classes is None else classes)
+    number = {label: i for i, label in enumerate(names)}
     y_class = [UNLABELLED if item.label is None else number[item.label] for item in kept]
     return Dataset(
         name=name,
-        classes=classes,
+        classes=names,
         y_class=np.array(y_class, dtype=np.int64),
         is_test=np.array([item.is_test for item in kept], dtype=np.bool_),
         keys=tuple(keys),

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +13,7 @@ import numpy as np
 from agcd.data.arrays import from_arrays
 from agcd.data.folder import from_folder
 from agcd.errors import DataError
-from agcd.files import digest_bytes, storage_error
+from agcd.files import digest_bytes, folder_aside
 from agcd.rng import generator
 from agcd.types import Dataset
 
@@ -33,7 +29,7 @@ def groceries14(cache_dir: Path) -> Dataset:
     folder = cache_dir / "groceries14"
     if not folder.exists():
         parquet = _groceries_file()
-        with _folder_aside(folder) as aside:
+        with folder_aside(folder) as aside:
             _unpack_groceries(parquet, aside)
     dataset = from_folder(folder)
     if dataset.n_rows != _GROCERIES_ROWS:
@@ -105,18 +101,3 @@ def _unpack_groceries(parquet: Path, folder: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
             (target / f"{count[target]:04d}.jpg").write_bytes(row["image_data"])
             count[target] += 1
-
-
-@contextmanager
-def _folder_aside(folder: Path) -> Iterator[Path]:
-    """A temporary folder to fill; it takes the place of ``folder`` at the end, so a kill leaves nothing half."""
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        aside.mkdir(parents=True)
-        yield aside
-        if not folder.exists():  # another process may have been faster
-            aside.rename(folder)
-    except OSError as error:
-        raise storage_error(folder, error) from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Benchmark splits: which classes are old, which train rows carry a label at the start, a long tail on request.
 
-Every draw comes from the seed, so different seeds give different splits (the published code always drew with 0).
+Every draw comes from the seed, so different seeds give different splits. The published code always drew the labelled
+rows with 0; ``draw="published"`` repeats that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from agcd.data.items import clean_name
 from agcd.errors import ConfigError, DataError, did_you_mean
 from agcd.files import digest, read_json, write_json
 from agcd.rng import generator
@@ -30,6 +32,7 @@ def make_split(
     long_tail: float | None = None,
     old_classes: Sequence[str] | None = None,
     order: Literal["seeded", "listed"] = "seeded",
+    draw: Literal["seeded", "published"] = "seeded",
 ) -> Split:
     """Old and novel classes, and the train rows that start with a label.
 
@@ -38,6 +41,9 @@ def make_split(
     uniform over rows; an old class that got none takes one from the class that got most, because a class nobody
     labelled is not known. With ``label_ratio`` 0 no class is old. ``long_tail`` is the ratio between the largest
     and the smallest class of an exponential profile over the train rows.
+
+    ``draw="published"`` labels the rows that the published code labels, the same for every seed: exactly as there,
+    so an old class that got no label stays without one.
     """
     _check_settings(dataset, label_ratio, long_tail)
     train = ~dataset.is_test
@@ -49,7 +55,7 @@ def make_split(
     return Split(
         old_classes=tuple(dataset.classes[c] for c in old),
         novel_classes=tuple(name for c, name in enumerate(dataset.classes) if c not in is_old),
-        labelled_rows=_draw_labelled(old_rows, dataset.y_class, seed, label_ratio),
+        labelled_rows=_labelled_rows(old_rows, dataset.y_class, seed, label_ratio, draw),
         unused_rows=unused_rows,
         seed=seed,
         label_ratio=label_ratio,
@@ -97,6 +103,21 @@ def _named_classes(dataset: Dataset, names: Sequence[str], n_old: int | None) ->
     return [number[name] for name in names]
 
 
+def _labelled_rows(old_rows: IntArray, y_class: IntArray, seed: int, label_ratio: float, draw: str) -> IntArray:
+    if draw == "seeded":
+        return _draw_labelled(old_rows, y_class, seed, label_ratio)
+    if draw == "published":
+        return _draw_as_published(old_rows, label_ratio)
+    raise ConfigError(f"Unknown draw {draw!r}.{did_you_mean(draw, ('seeded', 'published'))}")
+
+
+def _draw_as_published(old_rows: IntArray, label_ratio: float) -> IntArray:
+    """int(label_ratio · n) of ``old_rows`` in data set order, by NumPy's legacy generator with seed 0; sorted."""
+    legacy = np.random.RandomState(0)
+    places = legacy.choice(len(old_rows), int(label_ratio * len(old_rows)), replace=False)
+    return np.sort(old_rows[places])
+
+
 def _draw_labelled(old_rows: IntArray, y_class: IntArray, seed: int, label_ratio: float) -> IntArray:
     """int(label_ratio · n) of ``old_rows``, uniform over rows, then mended so that every class has one; sorted."""
     rng = generator(seed, "split", "labelled")
@@ -112,6 +133,23 @@ def _draw_labelled(old_rows: IntArray, y_class: IntArray, seed: int, label_ratio
             count[richest] -= 1
         count[missing] = 1
     return np.array(sorted(chosen), dtype=np.int64)
+
+
+def read_old_classes(path: Path) -> tuple[str, ...]:
+    """The old classes that a user's file names, in its order: JSON ``{"old": ["name of a class", …]}``.
+
+    Other keys are passed over, so that a file may say where it comes from.
+    """
+    expected = 'JSON {"old": [class names]} is expected'
+    try:
+        value = read_json(path)
+        if not isinstance(value, dict) or "old" not in value:
+            raise ValueError("no key 'old'")
+        return tuple(clean_name(name) for name in _list_of(str, value, "old"))
+    except FileNotFoundError:
+        raise DataError(f"There is no file at {path}: {expected}.") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{path} does not list old classes ({error}): {expected}.") from None
 
 
 def _long_tail_rest(dataset: Dataset, seed: int, factor: float) -> IntArray:
