@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import agcd.api
 from agcd import ActiveDiscovery
+from agcd.discovery import TRAINERS
 from agcd.errors import ConfigError, DataError
 from toys import toy_images
 
@@ -123,6 +124,26 @@ def test_features_of_images_go_where_the_environment_says(tmp_path: Path, monkey
     assert list((tmp_path / "elsewhere").rglob("*.npy"))
 
 
+@pytest.mark.parametrize("trainer", sorted(TRAINERS))
+def test_every_trainer_discovers_classes_behind_the_same_face(trainer: str) -> None:
+    x, truth = blobs()
+    y = np.where((truth < 2) & (np.arange(120) % 3 == 0), truth, -1)
+    model = make_estimator(n_classes=4, trainer=trainer).fit(x, y)
+    model.teach(np.array([61, 91]), [2, 3])
+    assert (model.predict(x) == truth).mean() > 0.9
+    assert model.get_params()["trainer"] == trainer
+
+
+def test_the_trainer_may_stand_in_the_settings_or_in_both_places_if_they_agree() -> None:
+    x, truth = blobs(10)
+    settings = {"train": {**SMALL["train"], "trainer": "gcd"}}
+    y = np.where(truth == 0, 0, -1)
+    fitted = [make_estimator(trainer=trainer, settings=settings).fit(x, y) for trainer in (None, "gcd")]
+    fitted.append(make_estimator(trainer="gcd").fit(x, y))
+    for other in fitted[1:]:
+        np.testing.assert_array_equal(fitted[0].predict_proba(x), other.predict_proba(x))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
@@ -132,6 +153,12 @@ def test_features_of_images_go_where_the_environment_says(tmp_path: Path, monkey
         (lambda m, x: m.fit(x, [1, 2]), DataError, "y has 2 labels"),
         (lambda m, x: m.set_params(strategy="margn").fit(x).query(2), ConfigError, "Did you mean 'margin'"),
         (lambda m, x: m.set_params(settings={"train": {"lrr": 1}}).fit(x), ConfigError, "Did you mean 'lr'"),
+        (lambda m, x: m.set_params(trainer="simgdc").fit(x), ConfigError, "Did you mean 'simgcd'"),
+        (
+            lambda m, x: m.set_params(trainer="pim", settings={"train": {"trainer": "gcd"}}).fit(x),
+            ConfigError,
+            "trainer='pim' contradicts the setting train.trainer, which is 'gcd'",
+        ),
         (lambda m, x: m.set_params(n_classes=1000).fit(x), ConfigError, "too few for 1000 slots"),
     ],
 )

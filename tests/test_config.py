@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 import agcd
-from agcd.config import PRESETS, Config, make_config, read_toml
+from agcd.config import PRESETS, TRAINER_SECTIONS, Config, make_config, read_toml
+from agcd.discovery import TRAINERS
 from agcd.errors import ConfigError
 
 
@@ -24,6 +25,12 @@ from agcd.errors import ConfigError
         ({"train": {"base_epochs": "many"}}, "Setting 'train.base_epochs' is 'many'"),
         ({"train": 3}, "Setting 'train' is 3"),
         ({"n_slots": 0}, "Setting 'n_slots' is 0"),
+        ({"train": {"pim": {"scle": 1}}}, "Unknown setting 'train.pim.scle'. Did you mean 'scale'?"),
+        ({"train": {"gcd": {"n_init": 0}}}, "Setting 'train.gcd.n_init' is 0"),
+        ({"train": {"mugcd": {"teacher_decay_end": 1.0}}}, "Setting 'train.mugcd.teacher_decay_end' is 1.0"),
+        ({"protocol": "paper", "train": {"pim": 3}}, "Setting 'train.pim' is 3"),
+        ({"train": {"pim": {"entropy_weights": [0.5, -1]}}}, "Setting 'train.pim.entropy_weights.1' is -1"),
+        ({"train": {"pim": {"entropy_weights": []}}}, "Setting 'train.pim.entropy_weights' is []"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence_with_its_name(values: dict[str, Any], sentence: str) -> None:
@@ -41,7 +48,22 @@ def test_every_protocol_is_valid_and_what_the_user_says_wins(protocol: str) -> N
 
 def test_settings_survive_a_round_trip_through_their_snapshot() -> None:
     config = make_config({"protocol": "official", "seed": 3})
-    assert Config.model_validate(config.snapshot()) == config
+    assert make_config(config.snapshot()) == config
+
+
+def test_a_snapshot_knows_the_section_of_its_own_trainer_alone() -> None:
+    sections = {name: set(make_config({"train": {"trainer": name}}).snapshot()["train"]) for name in TRAINERS}
+    assert {name: keys & TRAINER_SECTIONS for name, keys in sections.items()} == {
+        name: {name} & TRAINER_SECTIONS for name in TRAINERS
+    }
+    assert set(TRAINERS) == TRAINER_SECTIONS | {"simgcd"}
+
+
+def test_one_setting_of_a_section_leaves_the_others_to_the_protocol() -> None:
+    train = make_config({"protocol": "paper", "train": {"pim": {"steps": 7}}}).train
+    assert (train.pim.steps, train.pim.n_init, train.pim.search_steps, train.gcd.n_init) == (7, 100, 1000, 100)
+    assert train.pim.entropy_weights[0] == 0.05
+    assert len(train.pim.entropy_weights) == 20
 
 
 def test_settings_are_read_from_toml(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ import torch
 from agcd.config import BackboneConfig
 from agcd.data.sources import from_folder
 from agcd.discovery.fitted import Fitted
+from agcd.discovery.heads import DiscoveryModel
 from agcd.errors import AgcdError, WeightsError
 from agcd.export.classifier import Classifier, classifier_of_run, load_classifier, write_classifier
 from agcd.export.preprocessing import preprocess
 from agcd.features import open_features
-from export_toys import SLOTS, random_pixels, saved_run
+from agcd.features.backbones import load_backbone
+from export_toys import SLOTS, random_fitted, random_pixels, saved_run
 from test_tails import random_vit
 from toys import toy_images
 
@@ -47,6 +49,36 @@ def test_a_loaded_classifier_predicts_as_the_model_it_came_from(config: Backbone
     assert classifier.model_id == expected.model_id
 
 
+def saved_linear_run(folder: Path, config: BackboneConfig) -> Path:
+    """The run of ``saved_run`` with a linear head in place of the cosine one."""
+    fitted = random_fitted(config)
+    backbone = load_backbone(config, "cpu")
+    models = []
+    for seed, cosine in enumerate((fitted.student, fitted.ema)):
+        linear = DiscoveryModel(backbone.new_tail(), backbone.dim, len(SLOTS), (8, 4), 0, "linear")
+        biases = torch.randn(len(SLOTS), generator=torch.Generator().manual_seed(seed))
+        linear.load_state_dict(cosine.state_dict() | {"biases": biases})
+        models.append(linear)
+    Fitted(models[0], models[1], 2, 0.5).save(folder / "linear.safetensors")
+    return folder / "linear.safetensors"
+
+
+def test_a_linear_head_is_exported_with_its_biases(tmp_path: Path) -> None:
+    run = saved_linear_run(tmp_path, CONV)
+    write_classifier(tmp_path / "out", classifier_of_run(run, CONV, SLOTS))
+    dataset = from_folder(toy_images(tmp_path / "images", size=75))
+    features = open_features(dataset, CONV, tmp_path)
+    expected = Fitted.load(run, features).predict(features, np.arange(dataset.n_rows))
+    classifier = load_classifier(tmp_path / "out")
+    views = np.stack([preprocess(path, classifier.image_size) for path in dataset.paths or ()])
+    np.testing.assert_allclose(classifier(torch.from_numpy(views)).numpy(), expected.probs, atol=1e-6)
+    weights, biases = classifier.head.linear_weights()
+    assert biases.abs().min() > 0
+    by_hand = ((torch.from_numpy(expected.features) @ weights.T + biases) / 0.5).softmax(1)
+    np.testing.assert_allclose(by_hand.numpy(), expected.probs, atol=1e-6)
+    assert json.loads((tmp_path / "out" / "model.json").read_text())["head"] == "linear"
+
+
 def test_only_what_prediction_needs_is_written(tmp_path: Path) -> None:
     written(tmp_path)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.safetensors", "model.json"}
@@ -59,6 +91,7 @@ def test_the_facts_tell_how_to_use_the_model(tmp_path: Path) -> None:
     written(tmp_path)
     facts = json.loads((tmp_path / "out" / "model.json").read_text())
     assert facts["backbone"]["name"] == "toy"
+    assert facts["head"] == "cosine"
     assert [c["name"] for c in facts["classes"]] == [slot.name for slot in SLOTS]
     assert [c["kind"] for c in facts["classes"]] == ["old", "old", "new", "new"]
     assert [c["named"] for c in facts["classes"]] == [True, True, True, False]

@@ -17,6 +17,7 @@ from agcd.errors import AgcdError, ConfigError
 from agcd.export.classifier import Classifier, classifier_of_run
 from agcd.export.onnx import write_onnx
 from export_toys import SLOTS, random_pixels, saved_run
+from test_export_classifier import saved_linear_run
 from test_tails import random_vit
 
 onnx = pytest.importorskip("onnx")
@@ -56,6 +57,16 @@ def test_onnxruntime_and_torch_agree(name: str, tmp_path: Path) -> None:
         assert classes.tolist() == [SLOTS[slot].name for slot in slots]
         if n > 1:
             assert probabilities.std(0).max() > 1e-3, "the images must not all look alike"
+
+
+def test_onnxruntime_and_torch_agree_on_a_linear_head(tmp_path: Path) -> None:
+    config = config_of("toy_conv", tmp_path)
+    classifier = classifier_of_run(saved_linear_run(tmp_path, config), config, SLOTS)
+    write_onnx(tmp_path / "model.onnx", classifier)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    images = random_pixels(9, classifier.image_size)
+    (found,) = session.run(["probabilities"], {"image": images})
+    np.testing.assert_allclose(found, classifier(torch.from_numpy(images)).numpy(), atol=1e-4)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from agcd import metrics
-from agcd.discovery.kmeans import semi_supervised_kmeans, squared_distances
+from agcd.discovery.kmeans import lloyd, semi_supervised_kmeans, squared_distances
 from blobs import make_blobs
 
 
@@ -45,3 +47,39 @@ def test_inertia_is_the_sum_of_squared_distances_to_the_own_centre() -> None:
     found = semi_supervised_kmeans(x, np.full(40, -1), 4, np.random.default_rng(0))
     slow = sum(((x[i] - found.centres[found.y_cluster[i]]) ** 2).sum() for i in range(40))
     assert found.inertia == pytest.approx(slow)
+
+
+def slow_lloyd(x: Any, y_pinned: Any, centres: Any, n_iter: int) -> tuple[list[int], Any]:
+    """Each row to its cluster or the nearest one, each centre to the mean of its rows; no cluster may run empty."""
+    centres = [np.array(centre, float) for centre in centres]
+    clusters: list[int] = []
+    for _ in range(n_iter):
+        clusters = []
+        for row, pin in zip(x, y_pinned, strict=True):
+            distances = [float(((row - centre) ** 2).sum()) for centre in centres]
+            clusters.append(int(pin) if pin >= 0 else distances.index(min(distances)))
+        for k in range(len(centres)):
+            centres[k] = np.mean([row for row, cluster in zip(x, clusters, strict=True) if cluster == k], axis=0)
+    return clusters, np.array(centres)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_run_from_given_centres_equals_a_slow_twin_and_keeps_pins_and_numbers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(4, size=60)
+    x = 4 * rng.normal(size=(4, 3))[truth] + rng.normal(size=(60, 3))
+    start = np.stack([x[truth == k][0] for k in range(4)])
+    # Pins may contradict the distances: a third of these are put into a cluster at random.
+    y_pinned = np.where(rng.random(60) < 0.3, np.where(rng.random(60) < 0.3, rng.integers(4, size=60), truth), -1)
+    found = lloyd(x, y_pinned, start)
+    clusters, centres = slow_lloyd(x, y_pinned, start, 50)
+    assert found.y_cluster.tolist() == clusters
+    np.testing.assert_allclose(found.centres, centres, atol=1e-10)
+    assert (found.y_cluster[y_pinned >= 0] == y_pinned[y_pinned >= 0]).all()
+
+
+def test_a_centre_far_from_every_row_gets_the_worst_served_free_row() -> None:
+    x = np.array([[0.0, 0.0], [0.1, 0.0], [3.0, 0.0], [9.0, 9.0]])
+    found = lloyd(x, np.array([0, -1, -1, 0]), np.array([[0.0, 0.0], [1e6, 0.0]]), max_iter=1)
+    assert found.y_cluster.tolist() == [0, 0, 1, 0]
+    np.testing.assert_allclose(found.centres[1], [3.0, 0.0])

@@ -11,7 +11,8 @@ from torch import Tensor
 from agcd.config import TrainConfig
 from agcd.discovery import losses
 from agcd.discovery.heads import Output
-from agcd.discovery.simgcd import original_loss, queried_loss
+from agcd.discovery.runs import queried_loss
+from agcd.discovery.simgcd import original_loss
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""The training loop: schedules, sampling, resumption bit for bit, growth, and what labels may reach it."""
+"""The parts of training: schedules, sampling, heads, and what SimGCD makes of them; the contract has its own file."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,87 +11,20 @@ import pytest
 import torch
 
 from agcd.config import TrainConfig, make_config
-from agcd.discovery import TRAINERS, get_trainer
+from agcd.discovery import get_trainer
 from agcd.discovery.fitted import Fitted
-from agcd.discovery.heads import DiscoveryModel, ema_update
-from agcd.discovery.loop import CHECKPOINT, read_log
+from agcd.discovery.heads import DiscoveryModel, HeadKind, ema_update
+from agcd.discovery.job import Job
+from agcd.discovery.loop import CHECKPOINT, load_tensors, save_tensors
+from agcd.discovery.runs import make_optimiser
 from agcd.discovery.sampler import balanced_batches, shuffled_batches, two_views
 from agcd.discovery.schedules import learning_rate, teacher_temperature
-from agcd.discovery.simgcd import Job
 from agcd.errors import ConfigError, StorageError, WeightsError
 from blobs import Blobs, fast_config, make_blobs, make_session
 
 
-class Killed(Exception):
-    pass
-
-
 def job(blobs: Blobs, folder: Path, **changes: Any) -> Job:
     return replace(Job(blobs.features, blobs.labels, 6, 0, 0, folder), **changes)
-
-
-def weights(fitted: Fitted) -> dict[str, torch.Tensor]:
-    return {f"s.{n}": t for n, t in fitted.student.state_dict().items()} | {
-        f"e.{n}": t for n, t in fitted.ema.state_dict().items()
-    }
-
-
-def same(a: Fitted, b: Fitted) -> bool:
-    left, right = weights(a), weights(b)
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
-
-
-def killer(at: int) -> Any:
-    def echo(line: dict[str, Any]) -> None:
-        if line["epoch"] == at:
-            raise Killed
-
-    return echo
-
-
-@pytest.mark.parametrize("name", sorted(TRAINERS))
-@pytest.mark.parametrize("killed_at", [0, 1, 2])
-def test_a_trainer_killed_after_any_epoch_and_resumed_has_the_weights_of_an_unbroken_one(
-    name: str, killed_at: int, tmp_path: Path
-) -> None:
-    blobs, trainer = make_blobs(), get_trainer(name)(fast_config().train)
-    unbroken = trainer.fit(job(blobs, tmp_path / "a")).fitted
-    with pytest.raises(Killed):
-        trainer.fit(job(blobs, tmp_path / "b", echo=killer(killed_at)))
-    resumed = trainer.fit(job(blobs, tmp_path / "b")).fitted
-    assert same(unbroken, resumed)
-    assert [line["epoch"] for line in read_log(tmp_path / "b" / "log.jsonl")] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("name", sorted(TRAINERS))
-def test_an_active_round_killed_and_resumed_equals_an_unbroken_one(name: str, tmp_path: Path) -> None:
-    blobs, trainer = make_blobs(), get_trainer(name)(fast_config().train)
-    base = trainer.fit(job(blobs, tmp_path / "base"))
-    asked = np.array([65, 85, 105])
-    labels = blobs.labels.tell(asked, blobs.names(asked), 1)
-    active = {"labels": labels, "round": 1, "start": base.fitted, "previous": base.last}
-    unbroken = trainer.fit(job(blobs, tmp_path / "a", **active))
-    with pytest.raises(Killed):
-        trainer.fit(job(blobs, tmp_path / "b", **active, echo=killer(0)))
-    resumed = trainer.fit(job(blobs, tmp_path / "b", **active))
-    assert same(unbroken.fitted, resumed.fitted)
-    assert not same(base.fitted, unbroken.fitted)
-    assert (unbroken.first.slot_of_class == resumed.first.slot_of_class).all()
-    assert (unbroken.last.slot_of_class == resumed.last.slot_of_class).all()
-
-
-@pytest.mark.parametrize("name", sorted(TRAINERS))
-def test_a_trainer_saves_and_loads_to_the_same_prediction(name: str, tmp_path: Path) -> None:
-    blobs = make_blobs()
-    fitted = get_trainer(name)(fast_config().train).fit(job(blobs, tmp_path)).fitted
-    fitted.save(tmp_path / "model.safetensors")
-    loaded = Fitted.load(tmp_path / "model.safetensors", blobs.features)
-    rows = np.arange(120)
-    for which in ("student", "ema"):
-        before, after = (f.predict(blobs.features, rows, which) for f in (fitted, loaded))
-        np.testing.assert_array_equal(before.probs, after.probs)
-        np.testing.assert_array_equal(before.features, after.features)
-    assert loaded.model_id == fitted.model_id
 
 
 def test_weights_for_another_backbone_are_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -113,47 +45,6 @@ def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:
 def test_an_unknown_trainer_is_named_with_a_guess() -> None:
     with pytest.raises(ConfigError, match="Did you mean 'simgcd'"):
         get_trainer("simgdc")
-
-
-def test_two_seeds_differ_and_one_seed_repeats(tmp_path: Path) -> None:
-    blobs, trainer = make_blobs(), get_trainer("simgcd")(fast_config().train)
-    runs = [trainer.fit(job(blobs, tmp_path / str(i), seed=seed)).fitted for i, seed in enumerate([0, 0, 1])]
-    assert same(runs[0], runs[1])
-    assert not same(runs[0], runs[2])
-
-
-def test_training_without_any_label_works(tmp_path: Path) -> None:
-    blobs = make_blobs(n_old=0, ratio=0.0)
-    session = make_session(blobs, tmp_path)
-    session.train()
-    query = session.ask(4)
-    session.tell(query.rows, blobs.names(query.rows))
-    done = session.train()
-    assert np.isfinite(done.fitted.predict(blobs.features, np.arange(120)).probs).all()
-    assert len(done.last.slot_of_class) == len(set(blobs.truth[query.rows]))
-
-
-def test_more_classes_than_slots_grow_the_head_at_the_mean_feature_of_the_class(tmp_path: Path) -> None:
-    blobs = make_blobs()
-    session = make_session(blobs, tmp_path, n_slots=4)
-    assert session.train().fitted.n_slots == 4
-    rows = np.array([60, 61, 80, 81, 100, 101])
-    session.tell(rows, blobs.names(rows))
-    done = session.train()
-    assert done.fitted.n_slots == 6
-    assert sorted(done.last.slot_of_class.tolist()) == [0, 1, 2, 3, 4, 5]
-    found = done.fitted.predict(blobs.features, rows).y_slot
-    assert (found == done.last.slot_of_class[session.labels.y_class[rows]]).mean() > 0.6
-
-
-def test_the_log_has_one_line_per_epoch_and_what_evaluate_returns_changes_nothing(tmp_path: Path) -> None:
-    blobs, trainer = make_blobs(), get_trainer("simgcd")(fast_config().train)
-    plain = trainer.fit(job(blobs, tmp_path / "a")).fitted
-    watched = trainer.fit(job(blobs, tmp_path / "b", evaluate=lambda fitted: {"acc_all": 1.0})).fitted
-    assert same(plain, watched)
-    lines = read_log(tmp_path / "b" / "log.jsonl")
-    assert [line["epoch"] for line in lines] == [0, 1, 2]
-    assert all(line["evaluation"] == {"acc_all": 1.0} and math.isfinite(line["loss"]) for line in lines)
 
 
 def test_queried_rows_leave_the_unlabelled_stream_unless_asked_to_stay(tmp_path: Path) -> None:
@@ -249,8 +140,6 @@ def test_base_training_leaves_student_and_ema_equal_and_a_round_parts_them(tmp_p
 
 
 def test_matrices_decay_and_vectors_do_not() -> None:
-    from agcd.discovery.simgcd import make_optimiser
-
     model = DiscoveryModel(make_blobs().features.new_tail(), 8, 4, (8, 4), 0)
     decayed, free = make_optimiser(model, TrainConfig()).param_groups
     assert {p.dim() for p in decayed["params"]} == {2}
@@ -284,3 +173,39 @@ def test_kmeans_start_is_better_than_a_random_one_before_any_training(tmp_path: 
         prediction = fitted.predict(blobs.features, np.arange(180))
         accuracy[init] = metrics.accuracy(blobs.truth, prediction.y_slot, 3)["acc_all"]
     assert accuracy["kmeans"] > max(0.9, accuracy["random"])
+
+
+@pytest.mark.parametrize("head", ["cosine", "linear"])
+def test_both_heads_are_linear_in_unit_features_and_grow_at_the_end(head: HeadKind) -> None:
+    model = DiscoveryModel(torch.nn.Identity(), 8, 4, (8, 4), 0, head)
+    draw = torch.Generator().manual_seed(0)
+    if head == "linear":
+        model.biases.copy_(torch.randn(4, generator=draw))
+    features = torch.nn.functional.normalize(torch.randn(5, 8, generator=draw), dim=1)
+    before, vectors = model.classify(features), torch.randn(2, 8, generator=draw)
+    model.grow(vectors)
+    weights, biases = model.linear_weights()
+    logits = model.classify(features)
+    torch.testing.assert_close(logits, features @ weights.T + biases)
+    torch.testing.assert_close(logits[:, :4], before)
+    lengths = vectors.norm(dim=1) if head == "cosine" else torch.ones(2)
+    torch.testing.assert_close(logits[:, 4:], features @ vectors.T / lengths)
+
+
+def test_a_stored_model_that_names_no_head_has_a_cosine_one(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    fitted = get_trainer("simgcd")(fast_config().train).fit(job(blobs, tmp_path)).fitted
+    fitted.save(tmp_path / "model.safetensors")
+    tensors, facts = load_tensors(tmp_path / "model.safetensors")
+    del facts["head"]
+    save_tensors(tmp_path / "old.safetensors", tensors, facts)
+    loaded = Fitted.load(tmp_path / "old.safetensors", blobs.features)
+    probs = [f.predict(blobs.features, np.arange(120)).probs for f in (fitted, loaded)]
+    np.testing.assert_array_equal(probs[0], probs[1])
+
+
+def test_training_without_momentum_can_be_resumed(tmp_path: Path) -> None:
+    trainer = get_trainer("simgcd")(fast_config(momentum=0.0).train)
+    for _ in range(2):
+        fitted = trainer.fit(job(make_blobs(), tmp_path)).fitted
+    assert fitted.n_slots == 6

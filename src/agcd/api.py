@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from agcd.config import BackboneConfig, Config, make_config
 from agcd.data.arrays import from_arrays
 from agcd.data.items import Item, image_dataset
-from agcd.errors import DataError
+from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.files import default_cache
@@ -35,6 +35,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     n_classes : number of classes, old and novel together. None: twice the labelled classes, or 8 without labels.
     strategy : which samples ``query`` picks; ``agcd strategies`` lists them.
     protocol : "quick", "paper" or "official"; chooses the defaults of everything else.
+    trainer : how it learns: "simgcd", "mugcd", "pim" or "gcd". None: what ``settings`` say, else "simgcd".
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
     cache_dir : where features of images are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
     random_state : int, RandomState or None.
@@ -67,6 +68,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         *,
         strategy: str = "adaptive_novel",
         protocol: str = "quick",
+        trainer: str | None = None,
         settings: dict[str, Any] | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         random_state: Any = None,
@@ -74,6 +76,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         self.n_classes = n_classes
         self.strategy = strategy
         self.protocol = protocol
+        self.trainer = trainer
         self.settings = settings
         self.cache_dir = cache_dir
         self.random_state = random_state
@@ -165,7 +168,17 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         values = dict(self.settings or {})
         query = {"strategy": self.strategy, **values.pop("query", {})}
-        return make_config({"protocol": self.protocol, "seed": seed, **values, "query": query})
+        config = make_config({"protocol": self.protocol, "seed": seed, **values, "query": query})
+        return config if self.trainer is None else _with_trainer(config, self.trainer)
+
+
+def _with_trainer(config: Config, trainer: str) -> Config:
+    """The settings with that trainer; settings that name another one contradict it."""
+    if "trainer" in config.train.model_fields_set and config.train.trainer != trainer:
+        raise ConfigError(
+            f"trainer={trainer!r} contradicts the setting train.trainer, which is {config.train.trainer!r}: give one."
+        )
+    return config.model_copy(update={"train": config.train.model_copy(update={"trainer": trainer})})
 
 
 def _image_rows(paths: list[Path]) -> Dataset:

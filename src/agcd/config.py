@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -31,15 +31,53 @@ class BackboneConfig(Settings):
     name: str = "efficientnet_lite0"
     weights: Path | None = None
     image_size: int = Field(224, ge=32, le=1024)
-    trainable_blocks: int = Field(1, ge=1, le=48)
+    trainable_blocks: int = Field(1, ge=0, le=48)
+    """How much of the network is trained; 0 = nothing but a small adapter on its pooled features: many times faster."""
     views: int = Field(4, ge=1, le=256)
     cache: Literal["store", "off"] = "store"
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Feature-space (Gaussian) dropout: what makes two views of an embedding differ."""
 
 
+class MuGCDConfig(Settings):
+    """What the trainer ``mugcd`` needs beside the shared settings."""
+
+    representation_share: float = Field(0.5, ge=0, lt=1)
+    """Share of the base epochs that train the representation alone, before the teacher comes in."""
+    teacher_decay_start: float = Field(0.7, ge=0.5, le=1)
+    """What the teacher keeps of itself at the first step of base training with it (ω_base of the paper)."""
+    teacher_decay_end: float = Field(0.999, ge=0.5, lt=1)
+    """What it keeps at the last one (ω_T)."""
+
+
+class PIMConfig(Settings):
+    """What the trainer ``pim`` needs; of the shared settings it reads ``center`` and ``pin_old`` alone."""
+
+    scale: float = Field(25.0, gt=0)
+    """What products of weights and features are multiplied by before the softmax."""
+    lr: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(1e-2, ge=0)
+    n_init: int = Field(10, ge=1, le=1000)
+    """Runs of k-means, of which the best one gives the first weights."""
+    steps: int = Field(1000, ge=0, le=1_000_000)
+    round_steps: int = Field(300, ge=1, le=1_000_000)
+    entropy_weights: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        (0.1, 0.3, 0.5, 0.7, 1.0), min_length=1, max_length=1000
+    )
+    """Weights of the conditional entropy to choose from, by the accuracy on the labelled rows."""
+    search_steps: int = Field(200, ge=1, le=1_000_000)
+    """Steps of training per weight tried."""
+
+
+class GCDConfig(Settings):
+    """What ``gcd`` needs beside the shared settings; those of head, EMA and queried phase it does not read."""
+
+    n_init: int = Field(10, ge=1, le=1000)
+    """Runs of k-means at the end of base training, of which the best one counts."""
+
+
 class TrainConfig(Settings):
-    """SimGCD base training and active rounds (docs/method.md has the formulas)."""
+    """Base training and active rounds (docs/method.md has the formulas); trainers have sections of their own."""
 
     trainer: str = "simgcd"
     base_epochs: int = Field(20, ge=0, le=2000)
@@ -68,8 +106,17 @@ class TrainConfig(Settings):
     pin_old: bool = True
     map_every: int = Field(0, ge=0)
     """Refresh the mapping every so many steps of the queried phase; 0 = once per epoch."""
+    mugcd: MuGCDConfig = MuGCDConfig()
+    pim: PIMConfig = PIMConfig()
+    gcd: GCDConfig = GCDConfig()
+
+    @property
+    def unused_sections(self) -> set[str]:
+        """The sections of other trainers: they play no part in a run, so neither its record nor its key knows them."""
+        return TRAINER_SECTIONS - {self.trainer}
 
 
+TRAINER_SECTIONS = {"mugcd", "pim", "gcd"}
 ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every"}
 """Settings that base training does not read, so that runs differing only in them share their base."""
 
@@ -102,7 +149,7 @@ class Config(Settings):
 
     def snapshot(self) -> dict[str, Any]:
         """The settings as plain JSON values, for the run folder and the run's key."""
-        values: dict[str, Any] = json.loads(self.model_dump_json())
+        values: dict[str, Any] = json.loads(self.model_dump_json(exclude={"train": self.train.unused_sections}))
         return values
 
 
@@ -113,6 +160,8 @@ _PAPER_TRAIN: dict[str, Any] = {
     "projector_dim": 256,
     "init": "random",
     "center": False,
+    "pim": {"n_init": 100, "entropy_weights": [step / 20 for step in range(1, 21)], "search_steps": 1000},
+    "gcd": {"n_init": 100},
 }
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "quick": {},
@@ -131,12 +180,19 @@ def make_config(values: dict[str, Any] | None = None) -> Config:
     if protocol not in PRESETS:
         raise ConfigError(f"Unknown protocol {protocol!r}.{did_you_mean(str(protocol), PRESETS)}")
     for section, defaults in PRESETS[protocol].items():
-        given = values.get(section, {})
-        values[section] = {**defaults, **given} if isinstance(given, dict) else given
+        values[section] = _merged(defaults, values.get(section, {}))
     try:
         return Config.model_validate(values)
     except ValidationError as error:
         raise ConfigError(_one_sentence(error)) from None
+
+
+def _merged(defaults: dict[str, Any], given: Any) -> Any:
+    """``given`` over ``defaults``, section by section; what is no section is left for the check to refuse."""
+    if not isinstance(given, dict):
+        return given
+    inner = {name: _merged(defaults[name], given[name]) for name in given if isinstance(defaults.get(name), dict)}
+    return defaults | given | inner
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -22,15 +22,15 @@ from agcd import __version__, mapping
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig
 from agcd.discovery import get_trainer
 from agcd.discovery.fitted import Fitted
+from agcd.discovery.job import Evaluate, Job, Outcome
 from agcd.discovery.loop import CHECKPOINT, Log
-from agcd.discovery.simgcd import Evaluate, Job, Outcome
 from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import RowFeatures
 from agcd.files import digest, digest_bytes, read_json, write_json, written_aside
 from agcd.rng import generator
 from agcd.strategies import get_strategy, select, strategy_options
 from agcd.strategies.uncertainty import margin_of
-from agcd.types import IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
+from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
 
 
 class Folders(Protocol):
@@ -155,14 +155,36 @@ class Session:
         self.labels = self.labels.tell(rows, names, len(self.rounds))
 
     def pool_view(self) -> PoolView:
-        """What the strategy may see: the student's prediction of the pool, and the labelled rows."""
+        """What the strategy may see: the student, its prediction of the pool, and the labelled rows."""
         fitted, labels = self.latest.fitted, self.labels
         pool = fitted.predict(self.features, labels.pool_rows, "student")
         labelled = fitted.predict(self.features, labels.labelled_rows, "student")
-        slots = self.latest.last.slot_of_class[labels.y_class[labels.labelled_rows]]
+        weights, biases = fitted.student.linear_weights()
         return PoolView(
-            pool.rows, pool.probs, pool.features, labelled.features, slots, labels.n_old, len(self.rounds), self.phase
+            pool.rows,
+            pool.probs,
+            pool.features,
+            labelled.features,
+            self.latest.last.slot_of_class[labels.y_class[labelled.rows]],
+            labels.n_old,
+            len(self.rounds),
+            self.phase,
+            labelled_rounds=labels.asked_round[labelled.rows],
+            labelled_probs=self._probs_when_asked(labelled),
+            slot_weights=weights.numpy(),
+            slot_biases=biases.numpy(),
+            temperature=fitted.student_temp,
         )
+
+    def _probs_when_asked(self, labelled: Prediction) -> FloatArray:
+        """Labelled rows (m, K) as the student that asked about them saw them, before it learned the answers."""
+        probs, asked_round = labelled.probs.copy(), self.labels.asked_round[labelled.rows]
+        for number in np.unique(asked_round[asked_round > 0]).tolist():
+            asked = asked_round == number
+            asker = self.rounds[min(number, len(self.rounds)) - 1].fitted
+            then = asker.predict(self.features, labelled.rows[asked], "student").probs
+            probs[asked] = np.pad(then, ((0, 0), (0, probs.shape[1] - then.shape[1])))  # slots may have been added
+        return probs
 
     def _run(self, folder: Path, number: int, key: str) -> Round:
         started = time.monotonic()
@@ -232,7 +254,8 @@ class Session:
 
 def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: int, parent: str | None) -> str:
     """Equal for runs that must come out equal; settings that a run does not use play no part in it."""
-    train = config.train.model_dump(mode="json", exclude=set() if parent else ROUND_SETTINGS)
+    unused = config.train.unused_sections | (set() if parent else ROUND_SETTINGS)
+    train = config.train.model_dump(mode="json", exclude=unused)
     return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent])
 
 

@@ -160,7 +160,11 @@ class LabelMapping:
 
 @dataclass(frozen=True)
 class PoolView:
-    """All that a strategy may see. It holds no labels of the pool, so a strategy cannot cheat."""
+    """All that a strategy may see. It holds no labels of the pool, so a strategy cannot cheat.
+
+    What is None is not known; every strategy can do without it. A head that is known gives
+    ``probs = softmax((features @ slot_weights.T + slot_biases) / temperature)``.
+    """
 
     rows: IntArray
     probs: FloatArray
@@ -170,6 +174,15 @@ class PoolView:
     n_old: int
     round: int = 1
     phase: Phase = "informative"
+    labelled_rounds: IntArray | None = None
+    """(m,): the round each labelled row was asked about in; 0 = known from the start."""
+    labelled_probs: FloatArray | None = None
+    """(m, K): each labelled row as the model that asked about it saw it; known from the start: as seen now."""
+    slot_weights: FloatArray | None = None
+    """(K, d)"""
+    slot_biases: FloatArray | None = None
+    """(K,)"""
+    temperature: float = 0.1
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,11 @@ from importlib.metadata import entry_points
 from typing import Protocol
 
 from agcd.config import TrainConfig
-from agcd.discovery.simgcd import Job, Outcome, SimGCD
+from agcd.discovery.gcd import GCD
+from agcd.discovery.job import Job, Outcome
+from agcd.discovery.mugcd import MuGCD
+from agcd.discovery.pim import PIM
+from agcd.discovery.simgcd import SimGCD
 from agcd.errors import ConfigError, did_you_mean
 
 
@@ -17,7 +21,7 @@ class Trainer(Protocol):
     def fit(self, job: Job) -> Outcome: ...
 
 
-TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {"simgcd": SimGCD}
+TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {"simgcd": SimGCD, "mugcd": MuGCD, "pim": PIM, "gcd": GCD}
 
 
 def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:

@@ -71,23 +71,22 @@ class Fitted:
         tensors = model_tensors(self.student, self.ema)
         content = b"".join(tensors[name].detach().numpy().tobytes() for name in sorted(tensors))
         self.facts["model_id"] = digest_bytes(content)
-        head = self.student.projector
+        projector = self.student.projector
         facts = self.facts | {
             "n_old": self.n_old,
             "n_slots": self.n_slots,
             "student_temp": self.student_temp,
-            "projector": [head[0].out_features, head[-1].out_features],
+            "head": self.student.kind,
+            "projector": [projector[0].out_features, projector[-1].out_features],
         }
         save_tensors(path, tensors, facts)
 
     @staticmethod
     def load(path: Path, features: RowFeatures) -> Fitted:
-        """What ``save`` stored, on features of the same backbone."""
+        """What ``save`` stored, on features of the same backbone; files that name no head have a cosine one."""
         tensors, facts = load_tensors(path)
-        width, out = facts["projector"]
-        models = [
-            DiscoveryModel(features.new_tail(), features.dim, facts["n_slots"], (width, out), seed=0) for _ in range(2)
-        ]
+        n_slots, (width, out), kind = facts["n_slots"], facts["projector"], facts.get("head", "cosine")
+        models = [DiscoveryModel(features.new_tail(), features.dim, n_slots, (width, out), 0, kind) for _ in range(2)]
         restore_models(models[0], models[1], tensors)
         return Fitted(models[0], models[1], facts["n_old"], facts["student_temp"], facts)
 

@@ -1,20 +1,23 @@
-"""The trained part of the network: a tail, a classifier of cosines and a projector for the contrastive losses."""
+"""The trained part of the network: a tail, a classifier and a projector for the contrastive losses."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+HeadKind = Literal["cosine", "linear"]
+"""``cosine``: logits are cosines to the prototypes. ``linear``: inner products with them as they are, plus biases."""
 
 
 class Output(NamedTuple):
     features: Tensor
     """(n, d), unit length."""
     logits: Tensor
-    """(n, K), cosines to the prototypes."""
+    """(n, K), as ``DiscoveryModel.classify`` gives them."""
     projections: Tensor
     """(n, p), not normalised."""
 
@@ -28,18 +31,29 @@ PROTOTYPE_LENGTH = math.sqrt(1 / 3)
 
 
 class DiscoveryModel(nn.Module):
-    """Tail → features → cosine classifier with one prototype per slot, and a projector beside it.
+    """Tail → features → classifier with one prototype per slot, and a projector beside it.
 
     ``center`` and ``scale`` standardise the tail's output: zero and one reproduce the paper; the mean and spread
-    of the frozen features let cosines use their whole range whatever the backbone.
+    of the frozen features let cosines use their whole range whatever the backbone. ``biases`` belong to the linear
+    head alone; they are set, not trained.
     """
 
     center: Tensor
     scale: Tensor
+    biases: Tensor
 
-    def __init__(self, tail: nn.Module, dim: int, n_slots: int, projector: tuple[int, int], seed: int):
+    def __init__(
+        self,
+        tail: nn.Module,
+        dim: int,
+        n_slots: int,
+        projector: tuple[int, int],
+        seed: int,
+        kind: HeadKind = "cosine",
+    ):
         super().__init__()
         width, out = projector
+        self.kind: HeadKind = kind
         self.tail = tail
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -53,6 +67,8 @@ class DiscoveryModel(nn.Module):
                     nn.init.zeros_(layer.bias)
         self.register_buffer("center", torch.zeros(dim))
         self.register_buffer("scale", torch.ones(()))
+        if kind == "linear":
+            self.register_buffer("biases", torch.zeros(n_slots))
 
     @property
     def n_slots(self) -> int:
@@ -69,20 +85,33 @@ class DiscoveryModel(nn.Module):
         return (outputs - self.center) * self.scale
 
     def classify(self, features: Tensor) -> Tensor:
-        """Cosines (n, K) of unit-length features to the prototypes."""
-        return F.linear(features, F.normalize(self.prototypes, dim=1))
+        """Logits (n, K) of unit-length features."""
+        if self.kind == "cosine":
+            return F.linear(features, F.normalize(self.prototypes, dim=1))
+        return F.linear(features, self.prototypes, self.biases)
 
     @torch.no_grad()
-    def place_prototypes(self, slots: list[int], directions: Tensor) -> None:
-        """Point the given slots along ``directions`` (len(slots), d)."""
-        self.prototypes[slots] = F.normalize(directions, dim=1) * PROTOTYPE_LENGTH
+    def linear_weights(self) -> tuple[Tensor, Tensor]:
+        """Weights (K, d) and biases (K,) such that logits = features @ weights.T + biases, whatever the head."""
+        if self.kind == "cosine":
+            return F.normalize(self.prototypes, dim=1), torch.zeros(self.n_slots)
+        return self.prototypes.clone(), self.biases.clone()
 
     @torch.no_grad()
-    def grow(self, directions: Tensor) -> None:
-        """Append one slot per row of ``directions`` (m, d)."""
+    def place_prototypes(self, slots: list[int], vectors: Tensor) -> None:
+        """Give the slots these prototypes (len(slots), d): a cosine head takes their direction alone."""
+        if self.kind == "cosine":
+            vectors = F.normalize(vectors, dim=1) * PROTOTYPE_LENGTH
+        self.prototypes[slots] = vectors
+
+    @torch.no_grad()
+    def grow(self, vectors: Tensor) -> None:
+        """Append one slot per row of ``vectors`` (m, d), with bias zero."""
         first = self.n_slots
-        self.prototypes = nn.Parameter(torch.cat([self.prototypes, torch.empty_like(directions)]))
-        self.place_prototypes(list(range(first, self.n_slots)), directions)
+        self.prototypes = nn.Parameter(torch.cat([self.prototypes, torch.empty_like(vectors)]))
+        self.place_prototypes(list(range(first, self.n_slots)), vectors)
+        if self.kind == "linear":
+            self.biases = torch.cat([self.biases, torch.zeros(len(vectors))])
 
     def trainable(self) -> list[nn.Parameter]:
         return [p for p in self.parameters() if p.requires_grad]

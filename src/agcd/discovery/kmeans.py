@@ -20,7 +20,7 @@ Float64 = NDArray[np.float64]
 @dataclass(frozen=True)
 class Clustering:
     centres: FloatArray
-    """(K, d); centre k < number of labelled classes belongs to class k."""
+    """(K, d); rows that were labelled k are in cluster k."""
     y_cluster: IntArray
     inertia: float
 
@@ -48,21 +48,27 @@ def semi_supervised_kmeans(
     x : (n, d) features.
     y_class : (n,) class of labelled rows in 0..C−1 with C ≤ n_clusters, −1 elsewhere.
     """
-    runs = [_one_run(x, y_class, n_clusters, rng, max_iter) for _ in range(n_init)]
+    runs = [lloyd(x, y_class, _start(x, y_class, n_clusters, rng), max_iter=max_iter) for _ in range(n_init)]
     return min(runs, key=lambda run: run.inertia)
 
 
-def _one_run(x: FloatArray, y_class: IntArray, n_clusters: int, rng: np.random.Generator, max_iter: int) -> Clustering:
-    pinned = y_class >= 0
-    centres = _start(x, y_class, n_clusters, rng)
+def lloyd(x: FloatArray, y_pinned: IntArray, centres: FloatArray, *, max_iter: int = 50) -> Clustering:
+    """One run from the given ``centres`` (K, d), whose numbers the clusters keep.
+
+    Parameters
+    ----------
+    x : (n, d) features.
+    y_pinned : (n,) the cluster in which a row must stay, −1 where it is free.
+    """
+    n_clusters, pinned = len(centres), y_pinned >= 0
     y_cluster = np.full(len(x), -1, dtype=np.int64)
     for _ in range(max_iter):
         distances = squared_distances(x, centres)
-        nearest = np.where(pinned, y_class, distances.argmin(1))
+        nearest = np.where(pinned, y_pinned, distances.argmin(1))
         if np.array_equal(nearest, y_cluster):
             break
         y_cluster = _fill_empty(nearest, distances, pinned, n_clusters)
-        centres = _means(x, y_cluster, n_clusters)
+        centres = cluster_means(x, y_cluster, n_clusters)
     own = squared_distances(x, centres)[np.arange(len(x)), y_cluster]
     return Clustering(centres, y_cluster, float(own.sum()))
 
@@ -72,7 +78,7 @@ def _start(x: FloatArray, y_class: IntArray, n_clusters: int, rng: np.random.Gen
     pinned = y_class >= 0
     n_known = int(y_class.max(initial=-1)) + 1
     free = np.flatnonzero(~pinned) if not pinned.all() else np.arange(len(x))
-    centres = [_means(x[pinned], y_class[pinned], n_known)] if n_known else []
+    centres = [cluster_means(x[pinned], y_class[pinned], n_known)] if n_known else []
     if not centres:
         centres = [np.asarray(x[rng.choice(free)], np.float64)[None]]
     closest = squared_distances(x[free], centres[0]).min(1)
@@ -85,7 +91,8 @@ def _start(x: FloatArray, y_class: IntArray, n_clusters: int, rng: np.random.Gen
     return np.concatenate(centres)
 
 
-def _means(x: FloatArray, y: IntArray, n: int) -> Float64:
+def cluster_means(x: FloatArray, y: IntArray, n: int) -> Float64:
+    """The means (n, d) of the rows of ``x`` with the same ``y``; zero where there are none."""
     members = csr_array((np.ones(len(y)), (y, np.arange(len(y)))), shape=(n, len(y)))
     sums: Float64 = members @ np.asarray(x, np.float64)
     return sums / np.maximum(np.bincount(y, minlength=n), 1)[:, None]

@@ -1,10 +1,10 @@
-"""How the learning rate and the teacher's temperature move over epochs."""
+"""How the learning rate and the teacher's temperature and inertia move in the course of training."""
 
 from __future__ import annotations
 
 import math
 
-from agcd.config import TrainConfig
+from agcd.config import MuGCDConfig, TrainConfig
 
 _LR_FLOOR = 1e-3
 
@@ -22,3 +22,11 @@ def teacher_temperature(config: TrainConfig, epoch: int, n_epochs: int) -> float
     if epoch >= warmup or warmup < 2:
         return config.teacher_temp
     return config.warmup_teacher_temp + (config.teacher_temp - config.warmup_teacher_temp) * epoch / (warmup - 1)
+
+
+def teacher_decay(config: MuGCDConfig, progress: float) -> float:
+    """The share of itself that μGCD's teacher keeps at a step, from ``progress`` 0 to 1: ω of Vaze et al. 2023.
+
+    ω(t) = ω_T − (1 − ω_base)·(cos(πt/T) + 1)/2: a teacher close to the student at first, a slow one at the end.
+    """
+    return config.teacher_decay_end - (1 - config.teacher_decay_start) * (math.cos(math.pi * progress) + 1) / 2

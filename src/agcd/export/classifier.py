@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from agcd import __version__
 from agcd.config import BackboneConfig, make_config
-from agcd.discovery.heads import DiscoveryModel
+from agcd.discovery.heads import DiscoveryModel, HeadKind
 from agcd.discovery.loop import load_tensors, save_tensors
 from agcd.errors import WeightsError
 from agcd.export.preprocessing import preprocessing_facts
@@ -110,6 +110,7 @@ def describe(classifier: Classifier) -> dict[str, Any]:
             "weights_sha256": file_sha256(config.weights) if config.weights else None,
             "fingerprint": classifier.fingerprint,
         },
+        "head": classifier.head.kind,
         "student_temp": classifier.student_temp,
         "preprocessing": classifier.preprocessing,
         "classes": [
@@ -181,7 +182,8 @@ def _read_tensors(path: Path, sha256: str) -> dict[str, Tensor]:
 
 def _head(backbone: Backbone, tensors: Mapping[str, Tensor]) -> DiscoveryModel:
     n_slots = len(tensors.get("prototypes", ()))
-    head = DiscoveryModel(backbone.new_tail(), backbone.dim, n_slots, (1, 1), seed=0)
+    kind: HeadKind = "linear" if "biases" in tensors else "cosine"
+    head = DiscoveryModel(backbone.new_tail(), backbone.dim, n_slots, (1, 1), 0, kind)
     head.projector = nn.Sequential()  # it serves training only, and is not stored
     try:
         head.load_state_dict(dict(tensors))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
-from agcd.strategies import diversity, novelty, uncertainty
+from agcd.strategies import alfa_mix, coverage, diversity, novelty, open_set, uncertainty
 from agcd.strategies._arrays import blocks
 from agcd.types import FloatArray, IntArray, PoolView
 
@@ -33,6 +33,12 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "kmeans": diversity.kmeans,
         "coreset": diversity.coreset,
         "badge": diversity.badge,
+        "typiclust": coverage.typiclust,
+        "probcover": coverage.probcover,
+        "alfa_mix": alfa_mix.alfa_mix,
+        "lfosa": open_set.lfosa,
+        "conal": open_set.conal,
+        "mq_net": open_set.mq_net,
         "novel_random": novelty.novel_random,
         "novel_margin": novelty.novel_margin,
         "novel_entropy": novelty.novel_entropy,
@@ -152,6 +158,21 @@ def _check_view(view: PoolView) -> None:
         raise DataError("The probabilities hold a negative number, a NaN or an infinity; train again.")
     if not all(_all(x, lambda x: bool(np.isfinite(x).all())) for x in (view.features, known) if len(x)):
         raise DataError("The features hold a NaN or an infinity; compute them again.")
+    _check_optional_shapes(view)
+
+
+def _check_optional_shapes(view: PoolView) -> None:
+    m, n_slots, d = len(view.labelled_slots), view.probs.shape[1], view.features.shape[1]
+    due = {
+        "labelled_rounds": (m,),
+        "labelled_probs": (m, n_slots),
+        "slot_weights": (n_slots, d),
+        "slot_biases": (n_slots,),
+    }
+    for name, shape in due.items():
+        given = getattr(view, name)
+        if given is not None and given.shape != shape:
+            raise DataError(f"{name} has the shape {given.shape}; {shape} fits the pool and its labels.")
 
 
 def _all(array: FloatArray, holds: Callable[[FloatArray], bool]) -> bool:

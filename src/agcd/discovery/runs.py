@@ -1,0 +1,186 @@
+"""The course of a training run that all trainers share: epochs, mapping, evaluation, and a state that can be stored.
+
+``TrainingRun`` is any trainer's; ``DescentRun`` adds stochastic gradient descent on batches of two views each;
+``TwoPhaseRun`` adds the paper's two phases per epoch of an active round: the original one (seed labels and the
+unlabelled stream) and the queried one (answers only, small batches, labels translated by the mapping).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agcd.config import TrainConfig
+from agcd.discovery import losses
+from agcd.discovery.fitted import Fitted, model_tensors, restore_models
+from agcd.discovery.heads import DiscoveryModel, Output, ema_update
+from agcd.discovery.job import Job, Outcome, labelled_mapping
+from agcd.discovery.loop import run_epochs
+from agcd.discovery.sampler import balanced_batches, shuffled_batches, two_views
+from agcd.discovery.schedules import learning_rate
+from agcd.rng import derive_seed, generator
+from agcd.types import IntArray, LabelMapping
+
+
+class TrainingRun(ABC):
+    """The state of one training run, moved on by one epoch at a time."""
+
+    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+        self.job, self.config, self.fitted, self.n_epochs = job, config, fitted, n_epochs
+        self.first: LabelMapping | None = None
+        self.last: LabelMapping | None = None
+
+    @abstractmethod
+    def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
+        """One epoch of training; the facts it returns are logged."""
+
+    @abstractmethod
+    def optimiser_tensors(self) -> dict[str, Tensor]:
+        """What the optimiser remembers."""
+
+    @abstractmethod
+    def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
+        """Take back what ``optimiser_tensors`` listed; ``tensors`` holds more than that."""
+
+    def finish(self) -> Outcome:
+        """Train to the end, from wherever the run's folder says it stands."""
+        seed = derive_seed(self.job.seed, "train", self.job.round)
+        run_epochs(self, self.n_epochs, self.job.run_dir, seed, self.job.echo)
+        if self.first is None:
+            self.first = self.last = self.current_mapping()
+        assert self.last is not None
+        return Outcome(self.fitted, self.first, self.last)
+
+    def run_epoch(self, epoch: int) -> dict[str, Any]:
+        rng = generator(self.job.seed, "train", self.job.round, "epoch", epoch)
+        facts = self.learn(epoch, rng)
+        self.last = self.current_mapping()
+        self.first = self.first or self.last
+        if self.job.evaluate:
+            facts["evaluation"] = self.job.evaluate(self.fitted)
+        return facts
+
+    def current_mapping(self) -> LabelMapping:
+        """The mapping of the EMA model on everything labelled so far."""
+        return labelled_mapping(self.job, self.config, self.fitted, self.last or self.job.previous)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        assert self.first is not None
+        assert self.last is not None
+        tensors = model_tensors(self.fitted.student, self.fitted.ema) | self.optimiser_tensors()
+        return tensors, {"first": self.first.to_json(), "last": self.last.to_json()}
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        restore_models(self.fitted.student, self.fitted.ema, tensors)
+        self.restore_optimiser(tensors)
+        self.first, self.last = LabelMapping.from_json(facts["first"]), LabelMapping.from_json(facts["last"])
+
+
+class DescentRun(TrainingRun):
+    """A run that trains the student by stochastic gradient descent; the EMA model follows it step by step."""
+
+    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+        super().__init__(job, config, fitted, n_epochs)
+        self.optimiser = make_optimiser(fitted.student, config)
+
+    def run_epoch(self, epoch: int) -> dict[str, Any]:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.learning_rate(epoch)
+        self.fitted.student.train()
+        return super().run_epoch(epoch)
+
+    def learning_rate(self, epoch: int) -> float:
+        return learning_rate(self.config, epoch, self.n_epochs)
+
+    def forward(self, rows: IntArray, rng: np.random.Generator) -> Output:
+        """The student's output (2B, …) for two random views of each of ``rows`` (B,): first views, then second."""
+        first, second = two_views(len(rows), self.job.features.n_views, rng)
+        inputs = self.job.features.read(np.concatenate([rows, rows]), np.concatenate([first, second]))
+        output: Output = self.fitted.student(inputs)
+        return output
+
+    def step(self, loss: Tensor, ema_decay: float) -> float:
+        """Move the student down the gradient of ``loss`` and the EMA model after it; the value of the loss."""
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        ema_update(self.fitted.ema, self.fitted.student, ema_decay)
+        return float(loss.detach())
+
+    def optimiser_tensors(self) -> dict[str, Tensor]:
+        buffers = [self.optimiser.state[p].get("momentum_buffer") for p in self.fitted.student.trainable()]
+        # A parameter that no loss has reached yet has no momentum.
+        return {f"momentum.{i}": buffer for i, buffer in enumerate(buffers) if buffer is not None}
+
+    def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
+        for i, parameter in enumerate(self.fitted.student.trainable()):
+            if f"momentum.{i}" in tensors:
+                self.optimiser.state[parameter]["momentum_buffer"] = tensors[f"momentum.{i}"]
+
+
+class TwoPhaseRun(DescentRun):
+    """The original phase and, in active rounds, the queried phase of every epoch."""
+
+    @abstractmethod
+    def original_loss(self, rows: IntArray, y_class: Tensor, epoch: int, rng: np.random.Generator) -> Tensor:
+        """The loss of a batch of the original phase; ``y_class`` (B,) is −1 for rows that count as unlabelled."""
+
+    @abstractmethod
+    def ema_decay(self, epoch: int, share: float) -> float:
+        """How much the EMA model keeps of itself after a step, when ``share`` of the epoch's original phase is done."""
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
+        facts: dict[str, Any] = {"loss": self._original_phase(epoch, rng)}
+        if self.job.round:
+            mapping = self.current_mapping()
+            self.first = self.first or mapping
+            facts["queried_loss"] = self._queried_phase(epoch, mapping, rng)
+            facts["agreement"] = mapping.agreement
+        return facts
+
+    def _original_phase(self, epoch: int, rng: np.random.Generator) -> float:
+        labels = self.job.labels
+        stays = labels.y_class < 0
+        if self.config.keep_queried_unlabelled:
+            stays |= labels.asked_round > 0
+        unlabelled = np.flatnonzero(stays & ~labels.held_out)
+        batches = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
+        total = 0.0
+        for n, rows in enumerate(batches):
+            # Queried rows that stay in the stream count as unlabelled there.
+            seed_class = np.where(labels.asked_round[rows] == 0, labels.y_class[rows], -1)
+            loss = self.original_loss(rows, torch.from_numpy(seed_class), epoch, rng)
+            total += self.step(loss, self.ema_decay(epoch, n / len(batches)))
+        return total / len(batches)
+
+    def _queried_phase(self, epoch: int, mapping: LabelMapping, rng: np.random.Generator) -> float:
+        config, rows_asked = self.config, self.job.labels.queried_rows
+        total, n = 0.0, 0
+        for rows in shuffled_batches(rows_asked, config.query_batch_size, rng):
+            if config.map_every and n and n % config.map_every == 0:
+                mapping = self.current_mapping()
+            y_class = self.job.labels.y_class[rows]
+            slots = torch.from_numpy(mapping.slot_of_class[y_class])
+            loss = queried_loss(self.forward(rows, rng), torch.from_numpy(y_class), slots, config)
+            total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
+        return total / max(n, 1)
+
+
+def queried_loss(output: Output, y_class: Tensor, slots: Tensor, config: TrainConfig) -> Tensor:
+    """The supervised losses of a batch of answers: classification by mapped slot, contrast by class."""
+    return config.sup_weight * (
+        losses.supervised(output.logits, slots, config.student_temp)
+        + losses.sup_con(output.projections, y_class, config.supcon_temp)
+    )
+
+
+def make_optimiser(model: DiscoveryModel, config: TrainConfig) -> torch.optim.SGD:
+    """SGD with momentum; weight decay on matrices only."""
+    matrices = [p for p in model.trainable() if p.dim() > 1]
+    vectors = [p for p in model.trainable() if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
