@@ -29,18 +29,23 @@ class Cut:
 
 
 def cut(model: nn.Module, trainable_blocks: int, image_size: int | None = None) -> Cut:
-    """Cut a timm model built without classifier, in evaluation mode; a known ``image_size`` makes it faster."""
+    """Cut a timm model built without classifier, in evaluation mode; a known ``image_size`` makes it faster.
+
+    Without trainable blocks the whole network is the prefix, and an adapter on its pooled features is trained.
+    """
     from timm.models.efficientnet import EfficientNet
     from timm.models.eva import Eva
     from timm.models.vision_transformer import VisionTransformer
 
+    if trainable_blocks == 0:
+        return _cut_pooled(model, image_size)
     if type(model) is Eva and not model.rope_mixed and image_size is not None:
         return _cut_rotary(model, trainable_blocks, image_size)
     if type(model) is VisionTransformer:
         return _cut_transformer(model, trainable_blocks)
     if type(model) is EfficientNet and _ends_in_pointwise(model):
         return _cut_convolutional(model, image_size)
-    return _cut_pooled(model)
+    return _cut_pooled(model, image_size)
 
 
 def _first_trainable(model: Any, trainable_blocks: int) -> int:
@@ -255,9 +260,14 @@ def _evenly_padded(conv: nn.Conv2d) -> nn.Conv2d:
     return wider
 
 
-def _cut_pooled(model: Any) -> Cut:
-    prefix = _Pooled(model)
+def _cut_pooled(model: Any, image_size: int | None) -> Cut:
+    from timm.models.efficientnet import EfficientNet
+
+    prefix: nn.Module = _Pooled(model)
     size = getattr(model, "head_hidden_size", None) or model.num_features
+    if type(model) is EfficientNet and _ends_in_pointwise(model):  # the same numbers, from faster parts
+        parts = _cut_convolutional(model, image_size)
+        prefix = nn.Sequential(parts.prefix, parts.tail.requires_grad_(False))
     return Cut(prefix, ResidualAdapter(int(size)), "pooled features, residual adapter")
 
 

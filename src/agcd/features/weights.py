@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ def _read_tensors(path: Path) -> dict[str, Any]:
         if path.suffix == ".safetensors":
             return dict(safetensors.torch.load_file(path))
         value = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:  # torch's own text advises to load the file unsafely
+        raise WeightsError(
+            f"{path} cannot be read as plain weights: it is damaged or holds more than tensors; "
+            "take a file with the weights alone."
+        ) from None
     except Exception as error:  # a damaged file can raise anything; it must stay one sentence
         first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise WeightsError(f"{path} cannot be read as plain weights: {first[:200]}.") from None
