@@ -7,7 +7,7 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +20,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+data_app = typer.Typer(help="The data sets known by name.")
+app.add_typer(data_app, name="data")
 
 CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder for features and unpacked data; default ~/.cache/agcd.")
@@ -27,6 +29,14 @@ CacheOption = Annotated[
 ProjectArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder.")]
 ClassArgument = Annotated[str, typer.Argument(help="The name of a class.")]
 WhoOption = Annotated[str, typer.Option(help="Who says so.")]
+DataOption = Annotated[
+    list[str], typer.Option(help="A named data set, cub=PATH, a folder, manifest or .npz; may be repeated.")
+]
+OutOption = Annotated[Path, typer.Option(help="Folder for runs and results; running again continues.")]
+SeedsOption = Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)]
+ProtocolOption = Annotated[str, typer.Option(help="quick, paper or official.")]
+SplitOption = Annotated[str | None, typer.Option(help="published, seeded, or a JSON file that lists the old classes.")]
+JobsOption = Annotated[int | None, typer.Option(help="Parallel processes; default one per core.", min=1)]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
 ]
@@ -242,17 +252,18 @@ def export(
 
 @app.command()
 def bench(
-    data: Annotated[list[str], typer.Option(help="A named data set, folder, manifest or .npz; may be repeated.")],
+    data: DataOption,
     strategies: Annotated[str, typer.Option(help="Comma-separated; 'none' is base training alone.")],
-    out: Annotated[Path, typer.Option(help="Folder for runs and results; running again continues.")],
-    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 3,
-    rounds: Annotated[int, typer.Option(help="Active rounds.", min=1)] = 5,
+    out: OutOption,
+    seeds: SeedsOption = 3,
+    rounds: Annotated[int | None, typer.Option(help="Active rounds; default 5, or the paper's.", min=1)] = None,
     budget: Annotated[int | None, typer.Option(help="Questions per round; default one per novel class.")] = None,
-    protocol: Annotated[str, typer.Option(help="quick, paper or official.")] = "quick",
+    protocol: ProtocolOption = "quick",
+    split: SplitOption = None,
     n_old: Annotated[int | None, typer.Option(help="Old classes; default half of them.")] = None,
     label_ratio: Annotated[float, typer.Option(help="Share of the old classes' train rows that start labelled.")] = 0.2,
     long_tail: Annotated[float | None, typer.Option(help="Ratio of the largest to the smallest class.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Parallel processes; default one per core.", min=1)] = None,
+    jobs: JobsOption = None,
     settings: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     set_: SetOption = None,
     cache: CacheOption = None,
@@ -262,12 +273,41 @@ def bench(
     from agcd.config import read_toml
 
     values = {**(read_toml(settings) if settings else {}), "protocol": protocol}
-    values = _with_overrides(values, [*(set_ or []), f"query.rounds={rounds}"])
-    if budget is not None:
-        values = _with_overrides(values, [f"query.budget={budget}"])
-    split = {"n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
-    cells = make_cells(data, [s.strip() for s in strategies.split(",")], seeds, values, split)
+    given = {"query.rounds": rounds, "query.budget": budget}
+    overrides = [f"{name}={value}" for name, value in given.items() if value is not None]
+    values = _with_overrides(values, [*(set_ or []), *overrides])
+    how = {"classes": split, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
+    cells = make_cells(data, [s.strip() for s in strategies.split(",")], seeds, values, how)
     print(report_bench(cells, out, cache or default_cache(), jobs=jobs))
+
+
+@app.command()
+def paper(
+    what: Annotated[Literal["table", "figure", "all"], typer.Argument(help="One table, one figure, or everything.")],
+    data: DataOption,
+    out: OutOption,
+    name: Annotated[str, typer.Argument(help="Which table or figure; a wrong name lists them.")] = "",
+    seeds: SeedsOption = 3,
+    other_seeds: Annotated[
+        int | None, typer.Option(help="Seeds of what carries no claim of its own; default as --seeds.", min=1)
+    ] = None,
+    protocol: ProtocolOption = "quick",
+    quick: Annotated[bool, typer.Option("--quick", help="A small version: one seed, few epochs and rounds.")] = False,
+    split: SplitOption = None,
+    jobs: JobsOption = None,
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Make the paper's tables and figures on any data set; what they share is run once, and it resumes."""
+    from agcd.bench.paper.run import find_wanted, run_paper
+    from agcd.bench.paper.study import open_study
+
+    wanted = find_wanted(what, name)
+    cache_dir, seeds = cache or default_cache(), 1 if quick else seeds
+    values = _with_overrides({"protocol": protocol}, set_ or [])
+    how = {} if split is None else {"classes": split}
+    studies = [open_study(spec, seeds, values, how, cache_dir, quick=quick) for spec in data]
+    print(run_paper(studies, wanted, other_seeds or seeds, out, cache_dir, jobs=jobs))
 
 
 @app.command()
@@ -281,13 +321,33 @@ def strategies() -> None:
         print(f"{name:<{width}}  {line}")
 
 
-@app.command()
-def data() -> None:
+@data_app.callback(invoke_without_command=True)
+def data(context: typer.Context) -> None:
     """List the named data sets."""
+    if context.invoked_subcommand is not None:
+        return
     from agcd.data.named import describe_named
+    from agcd.data.published import PUBLISHED
 
     for name, line in describe_named().items():
-        print(f"{name:<12}  {line}")
+        print(f"{name:<14}  {line}")
+    for facts in PUBLISHED.values():
+        print(f"{facts.name:<14}  {facts.title} with the paper's split, from a path: {facts.name}=PATH")
+
+
+@data_app.command("check")
+def check_data(
+    name: Annotated[str, typer.Argument(help="A data set of the paper, as cub.")],
+    path: Annotated[Path, typer.Argument(help="Its folder or archive, as its authors publish it.")],
+    cache: CacheOption = None,
+) -> None:
+    """Say whether a data set of the paper is complete, and compare its sizes with the paper's."""
+    from agcd.data.published import check_published
+
+    checked = check_published(name, path, cache or default_cache())
+    print("\n".join(checked.lines))
+    if not checked.ok:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from agcd.bench.examiner import Examiner, make_examiner
+from agcd.bench.splits import split_of
 from agcd.config import Config, make_config
 from agcd.data.sources import load_dataset
-from agcd.data.splits import make_split, save_split, start_state, truth_in_split_order
+from agcd.data.splits import save_split, start_state, truth_in_split_order
 from agcd.discovery.loop import LOG, read_log
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
@@ -48,6 +49,8 @@ class Loaded:
     split: Split
     labels: LabelState
     n_slots: int
+    split_words: str
+    """Where the split comes from."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,12 @@ def load(cell: Cell, cache_dir: Path) -> Loaded:
     dataset = load_dataset(cell.data, cache_dir=cache_dir)
     if len(dataset.classes) < 2:
         raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
-    split = make_split(dataset, seed=cell.seed, **cell.split)
+    split, words = split_of(cell.data, dataset, cell.seed, cell.config.protocol, cell.split)
     labels = start_state(dataset, split)
     n_slots = cell.config.n_slots or len(dataset.classes)
     check_labels(labels, n_slots)
     check_budget(cell.config.query.budget, labels)
-    return Loaded(dataset, split, labels, n_slots)
+    return Loaded(dataset, split, labels, n_slots, words)
 
 
 def prepare(cell: Cell, cache_dir: Path) -> Prepared:
@@ -77,7 +80,7 @@ def prepare(cell: Cell, cache_dir: Path) -> Prepared:
     dataset, split = loaded.dataset, loaded.split
     features = open_features(dataset, cell.config.backbone, cache_dir)
     examiner = make_examiner(dataset, split, truth_in_split_order(dataset, split), features)
-    return Prepared(dataset, split, loaded.labels, loaded.n_slots, features, examiner)
+    return Prepared(dataset, split, loaded.labels, loaded.n_slots, loaded.split_words, features, examiner)
 
 
 def check_budget(budget: int | None, labels: LabelState) -> None:
@@ -92,7 +95,7 @@ def run_base(cell: Cell, out: Path, cache_dir: Path) -> None:
 
 def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
     """All rounds of a cell; one record per round, round 0 being the base model."""
-    path = cell_dir(cell, out) / "records.json"
+    path = records_path(cell, out)
     if path.exists():
         stored: list[dict[str, Any]] = read_json(path)
         return stored
@@ -130,6 +133,11 @@ class SharedFolders:
         return self.cell_dir / f"query-{number:03d}.json"
 
 
+def records_path(cell: Cell, out: Path) -> Path:
+    """The file that is there exactly when the cell is finished."""
+    return cell_dir(cell, out) / "records.json"
+
+
 def cell_dir(cell: Cell, out: Path) -> Path:
     return out / "cells" / digest([asdict(cell), cell.config.snapshot()])
 
@@ -141,6 +149,7 @@ def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query
         "data": cell.data,
         "strategy": cell.strategy,
         "seed": cell.seed,
+        "split": prepared.split_words,
         "round": done.number,
         "n_queried": len(session.labels.queried_rows),
         "phase": query.facts["phase"] if query else None,

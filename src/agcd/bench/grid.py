@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from agcd.bench.cells import NO_QUERY, Cell
+from agcd.bench.presets import with_preset
 from agcd.bench.runner import Say, run_bench, say_at_once
 from agcd.bench.tables import rounds_table, summary_table, write_results
 from agcd.discovery import get_trainer
@@ -23,12 +24,22 @@ def make_cells(
     data: Sequence[str], strategies: Sequence[str], n_seeds: int, settings: dict[str, Any], split: dict[str, Any]
 ) -> list[Cell]:
     """All cells of a grid; a mistake in any setting is found here, before anything runs."""
-    cells = [Cell(spec, name, seed, settings, split) for spec in data for name in strategies for seed in range(n_seeds)]
-    for cell in {cell.strategy: cell for cell in cells}.values():
+    cells = [
+        Cell(spec, name, seed, with_preset(spec, settings), split)
+        for spec in data
+        for name in strategies
+        for seed in range(n_seeds)
+    ]
+    check_cells(cells)
+    return cells
+
+
+def check_cells(cells: Sequence[Cell]) -> None:
+    """Find wrong names and options of strategies and trainers before anything runs."""
+    for cell in {(cell.strategy, str(cell.settings)): cell for cell in cells}.values():
         get_trainer(cell.config.train.trainer)
         if cell.strategy != NO_QUERY:
             _rehearse(cell)
-    return cells
 
 
 def _rehearse(cell: Cell) -> None:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from agcd.bench.cells import Cell, load, run_base, run_cell
+from agcd.bench.cells import Cell, load, records_path, run_base, run_cell
 from agcd.data.scan import describe_health
 from agcd.discovery.loop import use_one_thread
 from agcd.features import open_features
@@ -37,16 +37,22 @@ def run_bench(
             say(line)
     for cell, dataset in zip(distinct, datasets, strict=True):
         open_features(dataset, cell.config.backbone, cache_dir)
-    bases = list({(c.data, c.seed, str(c.settings), str(c.split)): c for c in cells}.values())
-    jobs = min(jobs or os.cpu_count() or 1, len(cells))
+    # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
+    todo = [cell for cell in cells if not records_path(cell, out).exists()]
+    jobs = min(jobs or os.cpu_count() or 1, max(1, len(todo)))
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=use_one_thread) as pool:
-        trained = {pool.submit(run_base, c, out, cache_dir): f"{c.data} seed {c.seed}" for c in bases}
-        _all_done(trained, "base", say)
-        futures = [pool.submit(run_cell, cell, out, cache_dir) for cell in cells]
-        names = [f"{c.data} {c.strategy} seed {c.seed}" for c in cells]
-        _all_done(dict(zip(futures, names, strict=True)), "rounds", say)
-    return [record for future in futures for record in future.result()]
+        bases = {_base_of(cell): cell for cell in todo}.values()
+        _all_done({pool.submit(run_base, c, out, cache_dir): f"{c.data} seed {c.seed}" for c in bases}, "base", say)
+        futures = {pool.submit(run_cell, c, out, cache_dir): f"{c.data} {c.strategy} seed {c.seed}" for c in todo}
+        _all_done(futures, "rounds", say)
+    return [record for cell in cells for record in run_cell(cell, out, cache_dir)]
+
+
+def _base_of(cell: Cell) -> str:
+    """Equal for cells that start from the same base model: what is asked plays no part in it."""
+    settings = {name: value for name, value in cell.settings.items() if name != "query"}
+    return repr((cell.data, cell.seed, settings, cell.split))
 
 
 def _all_done(names: dict[Future[Any], str], what: str, say: Say) -> None:
