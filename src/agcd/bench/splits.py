@@ -7,6 +7,7 @@ from typing import Any
 
 from agcd.data.published import parse_spec, published_old_classes
 from agcd.data.splits import make_split, read_old_classes
+from agcd.errors import ConfigError
 from agcd.types import Dataset, Split
 
 PUBLISHED, SEEDED = "published", "seeded"
@@ -23,7 +24,11 @@ def split_of(data: str, dataset: Dataset, seed: int, protocol: str, options: dic
     known = parse_spec(data)
     classes = options.pop("classes", PUBLISHED if known else SEEDED)
     words = "classes and labels drawn with the seed"
-    if classes == PUBLISHED and known:
+    if classes == PUBLISHED:
+        if known is None:
+            raise ConfigError(
+                f"{data} has no published split; use --split seeded, or a file that lists the old classes."
+            )
         options["old_classes"] = published_old_classes(known[0].name, dataset)
         words = "published classes, labels drawn with the seed"
         if protocol == "official":
