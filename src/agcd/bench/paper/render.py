@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agcd.bench.paper.look import Look, Records
 from agcd.bench.paper.numbers import PaperNumbers, paper_estimate, paper_numbers
@@ -103,12 +104,27 @@ def raw_csv(table: Table, studies: Sequence[Study], look: Look) -> str:
 
 
 def _heading(study: Study, entries: Sequence[Entry]) -> str:
+    """What was run, in a line; settings that differ from the protocol's are named."""
     n_rounds = entries[-1].cells[0].config.query.rounds
-    small = ", --quick: too short to believe" if study.quick else ""
-    return (
-        f"**{study.title}**: {study.n_old} old and {study.n_novel} novel classes, protocol {study.protocol}{small}, "
-        f"{study.n_seeds} seed{'s' * (study.n_seeds > 1)}, {study.budget} questions a round, {n_rounds} rounds"
-    )
+    changed = flat({name: part for name, part in study.settings.items() if name in ("backbone", "train")})
+    parts = [
+        f"{study.n_old} old and {study.n_novel} novel classes",
+        f"protocol {study.protocol}",
+        *(f"{name}={value}" for name, value in changed.items()),
+        *(["--quick: too short to believe"] if study.quick else []),
+        f"{study.n_seeds} seed{'s' * (study.n_seeds > 1)}",
+        f"{study.budget} questions a round",
+        f"{n_rounds} rounds",
+    ]
+    return f"**{study.title}**: " + ", ".join(parts)
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings under dotted names."""
+    result: dict[str, Any] = {}
+    for name, value in settings.items():
+        result |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return result
 
 
 def _header(table: Table, columns: Sequence[str]) -> list[str]:
