@@ -118,3 +118,23 @@ def test_answers_are_learned_in_the_slot_that_the_mapping_gives_their_class(tmp_
     done = PIM(config).fit(Job(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last))
     found = done.fitted.predict(blobs.features, labels.labelled_rows).y_slot
     assert (found == done.last.slot_of_class[labels.y_class[labels.labelled_rows]]).mean() > 0.9
+
+
+def test_a_round_starts_at_the_means_of_the_clusters_with_the_answers_where_they_belong(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    base = fitted_base(blobs, tmp_path / "base")
+    rows = np.array([65, 85, 105])
+    labels = blobs.labels.tell(rows, blobs.names(rows), 1)
+    job = Job(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last)
+    still = {**FEW, "round_steps": 1, "lr": 1e-12, "weight_decay": 0.0}
+    done = PIM(fast_config(pim=still).train).fit(job)
+
+    before = base.fitted.predict(blobs.features, labels.train_rows)
+    members: dict[int, list[Any]] = {}
+    for row, slot, vector in zip(before.rows, before.y_slot, before.features, strict=True):
+        y = int(labels.y_class[row])
+        own = int(slot) if y < 0 else int(done.first.slot_of_class[y])
+        members.setdefault(own, []).append(vector)
+    for slot, vectors in members.items():
+        mean = torch.from_numpy(np.mean(vectors, axis=0))
+        torch.testing.assert_close(done.fitted.student.prototypes[slot], mean, atol=1e-6, rtol=1e-5)

@@ -9,9 +9,11 @@ the labelled rows best; the smallest of equals. The published search tries twent
 ``paper`` protocol here); by default five are tried over 200. Without labelled rows λ is the largest value.
 
 What was chosen here: features are those of the pretrained backbone, as they come, while the authors train them with
-the losses of GCD first; in active rounds λ is kept, W goes on from where it is, and answers join the cross-entropy with
-the slots that the mapping gives them, refreshed every epoch. An epoch is a block of steps (or one λ tried). There is
-no average of weights: full-batch descent has no noise to take out, so student and EMA model are the same.
+the losses of GCD first. In active rounds λ is kept, and answers join the cross-entropy with the slots that the mapping
+gives them, refreshed every epoch. A round starts at the means of the clusters at hand, labelled rows counted in their
+slots: from W itself it would learn the few answers by heart and move little else (docs/LOG.md). An epoch is a block of
+steps (or one λ tried). There is no average of weights: full-batch descent has no noise to take out, so student and EMA
+model are the same.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from torch import Tensor, nn
 from agcd.config import TrainConfig
 from agcd.discovery.fitted import Fitted
 from agcd.discovery.job import Job, Outcome, grown, new_model, train_features
+from agcd.discovery.kmeans import cluster_means
 from agcd.discovery.runs import TrainingRun
 from agcd.metrics import accuracy
 from agcd.types import LabelMapping
@@ -51,7 +54,10 @@ class PIM:
             fitted.student_temp = 1 / config.pim.scale
         else:
             fitted = grown(job, config)
-        return _Run(job, config, fitted).finish()
+        run = _Run(job, config, fitted)
+        if job.round:
+            run.start_at_means()
+        return run.finish()
 
 
 class _Run(TrainingRun):
@@ -69,6 +75,16 @@ class _Run(TrainingRun):
         self.optimiser = self._new_optimiser(fitted.student.prototypes)
         self.scores: list[float] = []
         """Accuracy on the labelled rows under each weight tried so far."""
+
+    def start_at_means(self) -> None:
+        """Put W on the means of the clusters at hand, labelled rows counted in their slots; empty slots stay."""
+        student, weights = self.fitted.student, self.fitted.student.prototypes.detach()
+        told = self._slots(self.current_mapping()).numpy()
+        y_slot = np.where(told >= 0, told, self._logits(weights).argmax(1).numpy())
+        means = torch.from_numpy(cluster_means(self.vectors.numpy(), y_slot, student.n_slots)).float()
+        is_used = np.flatnonzero(np.bincount(y_slot, minlength=student.n_slots)).tolist()
+        student.place_prototypes(is_used, means[is_used])
+        self.fitted.ema.load_state_dict(student.state_dict())
 
     @property
     def entropy_weight(self) -> float:

@@ -105,6 +105,7 @@ def raw_csv(table: Table, studies: Sequence[Study], look: Look) -> str:
 
 def _heading(study: Study, entries: Sequence[Entry]) -> str:
     """What was run, in a line; settings that differ from the protocol's are named."""
+    asked = {entry.cells[0].config.query.budget for entry in entries}
     n_rounds = entries[-1].cells[0].config.query.rounds
     changed = flat({name: part for name, part in study.settings.items() if name in ("backbone", "train")})
     parts = [
@@ -113,7 +114,7 @@ def _heading(study: Study, entries: Sequence[Entry]) -> str:
         *(f"{name}={value}" for name, value in changed.items()),
         *(["--quick: too short to believe"] if study.quick else []),
         f"{study.n_seeds} seed{'s' * (study.n_seeds > 1)}",
-        f"{study.budget} questions a round",
+        *(f"{budget} questions a round" for budget in asked if len(asked) == 1),
         f"{n_rounds} rounds",
     ]
     return f"**{study.title}**: " + ", ".join(parts)
