@@ -136,6 +136,12 @@ _ALL = (
     _table("trainers", "Accuracy with other ways to train", ACCURACIES, _trainers),
     _table("open-set", "Open-set and recent strategies", (*ACCURACIES, "nov_ratio"), _open_set),
     _table("long-tail", "Accuracy on long-tailed data", (*ACCURACIES, "bal_all"), _long_tail),
-    _table("transfer-round", "First round with informative questions", ("transfer_round", "first_diff"), _transfer),
+    _table(
+        "transfer-round",
+        "First round with informative questions",
+        ("transfer_round", "first_diff"),
+        _transfer,
+        core=True,
+    ),
 )
 TABLES: dict[str, Table] = {table.name: table for table in _ALL}
