@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agcd.errors import ConfigError, DataError
-from agcd.strategies import coverage, list_strategies, select
+from agcd.strategies import _arrays, list_strategies, select
 from agcd.strategies.alfa_mix import caps_to_change
 from agcd.strategies.diversity import kmeans
 from agcd.types import FloatArray, PoolView
@@ -75,7 +75,7 @@ def test_cap_grows_until_candidates_outnumber_the_questions(seed: int, budget: i
     candidates = sorted(changes_at(view, growths * cap))
     assert len(candidates) > budget
     # the same function brings to unit length: both members of a pair are as near to its centre, up to rounding
-    among = replace(view, rows=view.rows[candidates], features=coverage.unit(view.features[candidates]))
+    among = replace(view, rows=view.rows[candidates], features=_arrays.unit(view.features[candidates]))
     expected = kmeans(among, budget, np.random.default_rng(7)).tolist()
     assert ask(view, budget, seed=7, cap=cap) == expected
 

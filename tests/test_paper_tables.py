@@ -16,9 +16,10 @@ from agcd.bench.paper.figures import FIGURES
 from agcd.bench.paper.look import Look, Records
 from agcd.bench.paper.render import MEASURES, first_diff, markdown, raw_csv, transfer_round
 from agcd.bench.paper.run import find_wanted, needed_cells, run_paper, seeded
-from agcd.bench.paper.study import Study, merged, open_study
+from agcd.bench.paper.study import Study, open_study
 from agcd.bench.paper.tables import ACCURACIES, TABLES
 from agcd.cli import app
+from agcd.config import merged
 from agcd.discovery.n_classes import Estimate
 from agcd.errors import ConfigError
 from agcd.strategies import list_strategies

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -175,24 +176,24 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 def make_config(values: dict[str, Any] | None = None) -> Config:
     """Settings from plain values over the defaults of their protocol; every mistake is one sentence."""
-    values = dict(values or {})
+    values = values or {}
     protocol = values.get("protocol", "quick")
     if protocol not in PRESETS:
         raise ConfigError(f"Unknown protocol {protocol!r}.{did_you_mean(str(protocol), PRESETS)}")
-    for section, defaults in PRESETS[protocol].items():
-        values[section] = _merged(defaults, values.get(section, {}))
     try:
-        return Config.model_validate(values)
+        return Config.model_validate(merged(PRESETS[protocol], values))
     except ValidationError as error:
         raise ConfigError(_one_sentence(error)) from None
 
 
-def _merged(defaults: dict[str, Any], given: Any) -> Any:
-    """``given`` over ``defaults``, section by section; what is no section is left for the check to refuse."""
-    if not isinstance(given, dict):
-        return given
-    inner = {name: _merged(defaults[name], given[name]) for name in given if isinstance(defaults.get(name), dict)}
-    return defaults | given | inner
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain settings of later layers over those of earlier ones, section by section."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = result.get(key)
+            result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agcd.config import merged
 from agcd.data.published import parse_spec
 
 
@@ -13,6 +14,8 @@ def with_preset(data: str, settings: dict[str, Any]) -> dict[str, Any]:
     if known is None:
         return settings
     facts = known[0]
-    train = {"entropy_weight": facts.entropy_weight, **settings.get("train", {})}
-    query = {"rounds": facts.rounds, "budget": facts.budget, **settings.get("query", {})}
-    return {**settings, "train": train, "query": query}
+    preset = {
+        "train": {"entropy_weight": facts.entropy_weight},
+        "query": {"rounds": facts.rounds, "budget": facts.budget},
+    }
+    return merged(preset, settings)

@@ -27,7 +27,7 @@ from agcd.config import TrainConfig
 from agcd.discovery import losses
 from agcd.discovery.fitted import Fitted, read_test_view
 from agcd.discovery.gcd import contrastive_loss
-from agcd.discovery.job import Job, Outcome, grown, new_model, place_cluster_centres
+from agcd.discovery.job import Job, Outcome, place_cluster_centres
 from agcd.discovery.runs import TwoPhaseRun, make_optimiser
 from agcd.discovery.schedules import learning_rate, teacher_decay, teacher_temperature
 from agcd.types import IntArray
@@ -41,11 +41,7 @@ class MuGCD:
 
     def fit(self, job: Job) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
-        if job.start is None:
-            run = _Run(job, self.config, new_model(job, self.config), self.config.base_epochs)
-        else:
-            run = _Run(job, self.config, grown(job, self.config), self.config.round_epochs)
-        return run.finish()
+        return _Run.of(job, self.config).finish()
 
 
 class _Run(TwoPhaseRun):

@@ -8,7 +8,7 @@ unlabelled stream) and the queried one (answers only, small batches, labels tran
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from agcd.config import TrainConfig
 from agcd.discovery import losses
 from agcd.discovery.fitted import Fitted, model_tensors, restore_models
 from agcd.discovery.heads import DiscoveryModel, Output, ema_update
-from agcd.discovery.job import Job, Outcome, labelled_mapping
+from agcd.discovery.job import Job, Outcome, grown, labelled_mapping, new_model
 from agcd.discovery.loop import run_epochs
 from agcd.discovery.sampler import balanced_batches, shuffled_batches, two_views
 from agcd.discovery.schedules import learning_rate
@@ -124,6 +124,13 @@ class DescentRun(TrainingRun):
 
 class TwoPhaseRun(DescentRun):
     """The original phase and, in active rounds, the queried phase of every epoch."""
+
+    @classmethod
+    def of(cls, job: Job, config: TrainConfig) -> Self:
+        """Base training of a new model (``job.start`` is None) or one active round from ``job.start``."""
+        if job.start is None:
+            return cls(job, config, new_model(job, config), config.base_epochs)
+        return cls(job, config, grown(job, config), config.round_epochs)
 
     @abstractmethod
     def original_loss(self, rows: IntArray, y_class: Tensor, epoch: int, rng: np.random.Generator) -> Tensor:

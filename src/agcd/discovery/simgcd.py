@@ -11,7 +11,7 @@ from torch import Tensor
 from agcd.config import TrainConfig
 from agcd.discovery import losses
 from agcd.discovery.heads import Output
-from agcd.discovery.job import Job, Outcome, grown, new_model
+from agcd.discovery.job import Job, Outcome
 from agcd.discovery.runs import TwoPhaseRun
 from agcd.discovery.schedules import teacher_temperature
 from agcd.types import IntArray
@@ -25,11 +25,7 @@ class SimGCD:
 
     def fit(self, job: Job) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
-        if job.start is None:
-            run = _Run(job, self.config, new_model(job, self.config), self.config.base_epochs)
-        else:
-            run = _Run(job, self.config, grown(job, self.config), self.config.round_epochs)
-        return run.finish()
+        return _Run.of(job, self.config).finish()
 
 
 class _Run(TwoPhaseRun):

@@ -1,4 +1,4 @@
-"""Array steps that several strategies share: reading in blocks, ranking inside groups."""
+"""Array steps that several strategies share: reading in blocks, ranking inside groups, distances."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agcd.types import IntArray
+from agcd.types import FloatArray, IntArray
 
 BLOCK_ENTRIES = 1 << 17
 """Numbers per block: one megabyte in float64, which stays in the processor's cache between two uses."""
@@ -35,3 +35,21 @@ def rank_within(group: IntArray, score: np.ndarray[Any, Any]) -> IntArray:
     rank = np.empty(len(group), dtype=np.int64)
     rank[order] = place - np.maximum.accumulate(np.where(is_first, place, 0))
     return rank
+
+
+def unit(x: FloatArray) -> FloatArray:
+    """Rows brought to length one, in float32 at least; zero rows stay zero: (n, d) → (n, d)."""
+    x = floats(x)
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return np.asarray(x / np.where(length > 0, length, 1), dtype=x.dtype)
+
+
+def floats(x: FloatArray) -> FloatArray:
+    """In the precision given, in float32 at least."""
+    return np.asarray(x, dtype=np.result_type(x.dtype, np.float32))
+
+
+def pair_squares(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Squared distances (n, m) of all pairs of rows; never negative."""
+    square = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b) - 2 * (a @ b.T)
+    return np.asarray(np.maximum(square, 0), dtype=square.dtype)

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks
-from agcd.strategies.coverage import pair_squares, unit
+from agcd.strategies._arrays import blocks, pair_squares, unit
 from agcd.strategies.diversity import kmeans
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import IntArray, PoolView

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, rank_within
+from agcd.strategies._arrays import blocks, floats, pair_squares, rank_within, unit
 from agcd.strategies.diversity import nearest_labelled
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView
@@ -43,7 +43,7 @@ def typiclust(view: PoolView, budget: int, rng: np.random.Generator, *, max_clus
     """
     if max_clusters < 1:
         raise ConfigError(f"max_clusters is {max_clusters}; it must be at least 1.")
-    x, known = _floats(view.features), view.labelled_features
+    x, known = floats(view.features), view.labelled_features
     both = np.concatenate([x, known.astype(x.dtype)]) if len(known) else x
     n_clusters = min(len(np.unique(view.labelled_slots)) + budget, max_clusters)
     cluster = find_clusters(both, n_clusters, rng)
@@ -169,20 +169,3 @@ def find_clusters(x: FloatArray, n_clusters: int, rng: np.random.Generator) -> I
     with warnings.catch_warnings():  # fewer distinct points than clusters is no fault here
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(model.fit_predict(x), dtype=np.int64)
-
-
-def unit(x: FloatArray) -> FloatArray:
-    """Rows brought to length one, in float32 at least; zero rows stay zero: (n, d) → (n, d)."""
-    x = _floats(x)
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    return np.asarray(x / np.where(length > 0, length, 1), dtype=x.dtype)
-
-
-def _floats(x: FloatArray) -> FloatArray:
-    return np.asarray(x, dtype=np.result_type(x.dtype, np.float32))
-
-
-def pair_squares(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Squared distances (n, m) of all pairs of rows; never negative."""
-    square = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b) - 2 * (a @ b.T)
-    return np.asarray(np.maximum(square, 0), dtype=square.dtype)

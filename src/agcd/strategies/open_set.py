@@ -14,8 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks
-from agcd.strategies.coverage import unit
+from agcd.strategies._arrays import blocks, unit
 from agcd.strategies.novelty import equal_share
 from agcd.strategies.uncertainty import Float64Array, msp_of
 from agcd.types import FloatArray, IntArray, PoolView

@@ -11,6 +11,7 @@ from agcd.bench.cells import NO_QUERY, Cell, load
 from agcd.bench.paper.estimates import estimates_of
 from agcd.bench.presets import with_preset
 from agcd.bench.runner import Say
+from agcd.config import merged
 from agcd.data.published import parse_spec
 from agcd.discovery.n_classes import Estimate
 
@@ -123,13 +124,3 @@ def with_estimates(study: Study, out: Path, cache_dir: Path, say: Say) -> Study:
     """The study with the estimated number of classes of each seed, computed once."""
     cells = study.entry("", NO_QUERY).cells
     return replace(study, estimates=tuple(estimates_of(cells, out, cache_dir, say)))
-
-
-def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of later layers over those of earlier ones, section by section."""
-    result: dict[str, Any] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            old = result.get(key)
-            result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return result
