@@ -71,12 +71,13 @@ class _Run(DescentRun):
     def _contrast(self, rng: np.random.Generator) -> float:
         labels = self.job.labels
         unlabelled = np.flatnonzero((labels.y_class < 0) & ~labels.held_out)
-        batches = list(balanced_batches(labels.labelled_rows, unlabelled, self.config.batch_size, rng))
+        all_rows = list(balanced_batches(labels.labelled_rows, unlabelled, self.config.batch_size, rng))
         total = 0.0
-        for rows in batches:
-            loss = contrastive_loss(self.forward(rows, rng), torch.from_numpy(labels.y_class[rows]), self.config)
+        for batch in self.batches(all_rows, rng):
+            y_class = torch.from_numpy(labels.y_class[batch.rows])
+            loss = contrastive_loss(self.forward(batch), y_class, self.config)
             total += self.step(loss, ema_decay=0.0)  # the EMA model stays the student
-        return total / len(batches)
+        return total / len(all_rows)
 
     def _cluster(self, slot_of_class: IntArray, *, is_last: bool) -> Clustering:
         job, labels = self.job, self.job.labels

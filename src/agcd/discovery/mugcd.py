@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -29,6 +28,7 @@ from agcd.discovery.fitted import Fitted, read_test_view
 from agcd.discovery.gcd import contrastive_loss
 from agcd.discovery.job import Job, Outcome, place_cluster_centres
 from agcd.discovery.runs import TwoPhaseRun, make_optimiser
+from agcd.discovery.sampler import Batch
 from agcd.discovery.schedules import learning_rate, teacher_decay, teacher_temperature
 from agcd.types import IntArray
 
@@ -73,11 +73,11 @@ class _Run(TwoPhaseRun):
             return learning_rate(self.config, epoch, self.n_first)
         return learning_rate(self.config, epoch - self.n_first, self.n_epochs - self.n_first)
 
-    def original_loss(self, rows: IntArray, y_class: Tensor, epoch: int, rng: np.random.Generator) -> Tensor:
-        output = self.forward(rows, rng)
+    def original_loss(self, batch: Batch, y_class: Tensor, epoch: int) -> Tensor:
+        output = self.forward(batch)
         if epoch < self.n_first:
             return contrastive_loss(output, y_class, self.config)
-        return student_loss(output.logits, self._teach(rows), y_class, self._teacher_temp(epoch), self.config)
+        return student_loss(output.logits, self._teach(batch.rows), y_class, self._teacher_temp(epoch), self.config)
 
     def _teach(self, rows: IntArray) -> Tensor:
         """The teacher's logits (B, K) for the test views of ``rows``."""

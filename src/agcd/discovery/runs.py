@@ -8,6 +8,7 @@ unlabelled stream) and the queried one (answers only, small batches, labels tran
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from agcd.discovery.fitted import Fitted, model_tensors, restore_models
 from agcd.discovery.heads import DiscoveryModel, Output, ema_update
 from agcd.discovery.job import Job, Outcome, grown, labelled_mapping, new_model
 from agcd.discovery.loop import run_epochs
-from agcd.discovery.sampler import balanced_batches, shuffled_batches, two_views
+from agcd.discovery.sampler import Batch, balanced_batches, read_ahead, shuffled_batches
 from agcd.discovery.schedules import learning_rate
 from agcd.rng import derive_seed, generator
 from agcd.types import IntArray, LabelMapping
@@ -96,11 +97,13 @@ class DescentRun(TrainingRun):
     def learning_rate(self, epoch: int) -> float:
         return learning_rate(self.config, epoch, self.n_epochs)
 
-    def forward(self, rows: IntArray, rng: np.random.Generator) -> Output:
-        """The student's output (2B, …) for two random views of each of ``rows`` (B,): first views, then second."""
-        first, second = two_views(len(rows), self.job.features.n_views, rng)
-        inputs = self.job.features.read(np.concatenate([rows, rows]), np.concatenate([first, second]))
-        output: Output = self.fitted.student(inputs)
+    def batches(self, rows: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
+        """Batches of rows with two random views of each."""
+        return read_ahead(self.job.features, rows, rng)
+
+    def forward(self, batch: Batch) -> Output:
+        """The student's output (2B, …) for both views of a batch: first views, then second."""
+        output: Output = self.fitted.student(batch.inputs)
         return output
 
     def step(self, loss: Tensor, ema_decay: float) -> float:
@@ -133,7 +136,7 @@ class TwoPhaseRun(DescentRun):
         return cls(job, config, grown(job, config), config.round_epochs)
 
     @abstractmethod
-    def original_loss(self, rows: IntArray, y_class: Tensor, epoch: int, rng: np.random.Generator) -> Tensor:
+    def original_loss(self, batch: Batch, y_class: Tensor, epoch: int) -> Tensor:
         """The loss of a batch of the original phase; ``y_class`` (B,) is −1 for rows that count as unlabelled."""
 
     @abstractmethod
@@ -155,24 +158,24 @@ class TwoPhaseRun(DescentRun):
         if self.config.keep_queried_unlabelled:
             stays |= labels.asked_round > 0
         unlabelled = np.flatnonzero(stays & ~labels.held_out)
-        batches = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
+        all_rows = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
         total = 0.0
-        for n, rows in enumerate(batches):
+        for n, batch in enumerate(self.batches(all_rows, rng)):
             # Queried rows that stay in the stream count as unlabelled there.
-            seed_class = np.where(labels.asked_round[rows] == 0, labels.y_class[rows], -1)
-            loss = self.original_loss(rows, torch.from_numpy(seed_class), epoch, rng)
-            total += self.step(loss, self.ema_decay(epoch, n / len(batches)))
-        return total / len(batches)
+            seed_class = np.where(labels.asked_round[batch.rows] == 0, labels.y_class[batch.rows], -1)
+            loss = self.original_loss(batch, torch.from_numpy(seed_class), epoch)
+            total += self.step(loss, self.ema_decay(epoch, n / len(all_rows)))
+        return total / len(all_rows)
 
     def _queried_phase(self, epoch: int, mapping: LabelMapping, rng: np.random.Generator) -> float:
         config, rows_asked = self.config, self.job.labels.queried_rows
         total, n = 0.0, 0
-        for rows in shuffled_batches(rows_asked, config.query_batch_size, rng):
+        for batch in self.batches(shuffled_batches(rows_asked, config.query_batch_size, rng), rng):
             if config.map_every and n and n % config.map_every == 0:
                 mapping = self.current_mapping()
-            y_class = self.job.labels.y_class[rows]
+            y_class = self.job.labels.y_class[batch.rows]
             slots = torch.from_numpy(mapping.slot_of_class[y_class])
-            loss = queried_loss(self.forward(rows, rng), torch.from_numpy(y_class), slots, config)
+            loss = queried_loss(self.forward(batch), torch.from_numpy(y_class), slots, config)
             total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
         return total / max(n, 1)
 

@@ -1,12 +1,23 @@
-"""Which rows and which of their views make up each training batch."""
+"""Which rows and which of their views make up each training batch, and reading them while the last one is learned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
+from torch import Tensor
 
+from agcd.features.rows import RowFeatures
 from agcd.types import IntArray
+
+
+class Batch(NamedTuple):
+    """Rows (B,) and the tail's input (2B, …) for two views of each: first views, then second."""
+
+    rows: IntArray
+    inputs: Tensor
 
 
 def balanced_batches(
@@ -39,3 +50,18 @@ def two_views(n: int, n_views: int, rng: np.random.Generator) -> tuple[IntArray,
     if n_views == 1:
         return first, first
     return first, (first + 1 + rng.integers(n_views - 1, size=n)) % n_views
+
+
+def read_ahead(features: RowFeatures, batches: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
+    """Every batch with two random views of its rows; the next one is read from the disk meanwhile."""
+    before: tuple[IntArray, Future[Tensor]] | None = None
+    with ThreadPoolExecutor(1, thread_name_prefix="agcd-read") as reader:
+        for rows in batches:
+            first, second = two_views(len(rows), features.n_views, rng)
+            wanted = np.concatenate([rows, rows]), np.concatenate([first, second])
+            reading = rows, reader.submit(features.read, *wanted)
+            if before:
+                yield Batch(before[0], before[1].result())
+            before = reading
+        if before:
+            yield Batch(before[0], before[1].result())

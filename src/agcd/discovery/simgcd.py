@@ -5,7 +5,6 @@ docs/method.md lists where paper and published code disagree and what is done he
 
 from __future__ import annotations
 
-import numpy as np
 from torch import Tensor
 
 from agcd.config import TrainConfig
@@ -13,8 +12,8 @@ from agcd.discovery import losses
 from agcd.discovery.heads import Output
 from agcd.discovery.job import Job, Outcome
 from agcd.discovery.runs import TwoPhaseRun
+from agcd.discovery.sampler import Batch
 from agcd.discovery.schedules import teacher_temperature
-from agcd.types import IntArray
 
 
 class SimGCD:
@@ -29,10 +28,10 @@ class SimGCD:
 
 
 class _Run(TwoPhaseRun):
-    def original_loss(self, rows: IntArray, y_class: Tensor, epoch: int, rng: np.random.Generator) -> Tensor:
+    def original_loss(self, batch: Batch, y_class: Tensor, epoch: int) -> Tensor:
         config = self.config
         teacher_temp = config.teacher_temp if self.job.round else teacher_temperature(config, epoch, self.n_epochs)
-        return original_loss(self.forward(rows, rng), y_class, teacher_temp, config)
+        return original_loss(self.forward(batch), y_class, teacher_temp, config)
 
     def ema_decay(self, epoch: int, share: float) -> float:
         # The paper averages in rounds only: after base training both models are the same.

@@ -16,6 +16,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def fill(
 ) -> dict[str, str]:
     """Store the first n views of every (content key, path, n); return the unusable keys with their reasons."""
     bad = store.bad(key for key, _, _ in wanted)
-    jobs = _missing_jobs(store, wanted, bad)
+    jobs = missing_jobs(store, wanted, bad)
     if jobs:
         n_items = sum(len(job.views) for job in jobs)
         _check_space(store, n_items)
@@ -54,7 +55,7 @@ def fill(
     return bad
 
 
-def _missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], bad: dict[str, str]) -> list[Job]:
+def missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], bad: dict[str, str]) -> list[Job]:
     """One job per content that lacks views; rows of equal content share it."""
     paths: dict[str, Path] = {}
     n_views: defaultdict[str, int] = defaultdict(int)
@@ -69,6 +70,36 @@ def _missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], 
     return jobs
 
 
+def plan_shards(store: FeatureStore, jobs: Sequence[Job], shard_bytes: int = SHARD_BYTES) -> list[Sequence[Job]]:
+    """The jobs cut into shards before anything is computed, so that who computes them plays no part in the files."""
+    shards, start, n_bytes = [], 0, 0
+    for i, job in enumerate(jobs):
+        n_bytes += len(job.views) * store.item_bytes
+        if n_bytes >= shard_bytes or i == len(jobs) - 1:
+            shards.append(jobs[start : i + 1])
+            start, n_bytes = i + 1, 0
+    return shards
+
+
+def write_shard(store: FeatureStore, done: Iterable[tuple[Job, Half | Bad]]) -> dict[str, str]:
+    """Store the features of one shard's jobs; return the unusable keys with their reasons."""
+    bad: dict[str, str] = {}
+    items: list[Item] = []
+    parts: list[Half] = []
+    for job, values in done:
+        if isinstance(values, Bad):
+            bad[job.key] = values.reason
+            log.warning("%s has no features: %s.", job.path, values.reason)
+            if values.lasting:
+                store.mark_bad(job.key, values.reason)
+        else:
+            items += [(job.key, view) for view in job.views]
+            parts.append(values)
+    if items:
+        store.add(items, np.concatenate(parts))
+    return bad
+
+
 def _run(
     store: FeatureStore,
     backbone: Backbone,
@@ -78,28 +109,19 @@ def _run(
     advance: Callable[[], None],
 ) -> dict[str, str]:
     bad: dict[str, str] = {}
-    items: list[Item] = []
-    parts: list[Half] = []
-    with closing(_computed(backbone, decoded(jobs, backbone.view_spec, workers))) as computed:
-        for job, values in computed:
-            if isinstance(values, Bad):
-                bad[job.key] = values.reason
-                log.warning("%s has no features: %s.", job.path, values.reason)
-                if values.lasting:
-                    store.mark_bad(job.key, values.reason)
-            else:
-                items += [(job.key, view) for view in job.views]
-                parts.append(values)
-            advance()
-            if len(items) * store.item_bytes >= shard_bytes:
-                store.add(items, np.concatenate(parts))
-                items, parts = [], []
-    if items:
-        store.add(items, np.concatenate(parts))
+    with closing(computed(backbone, decoded(jobs, backbone.view_spec, workers))) as pairs:
+        for shard in plan_shards(store, jobs, shard_bytes):
+            bad |= write_shard(store, _counted(islice(pairs, len(shard)), advance))
     return bad
 
 
-def _computed(backbone: Backbone, pairs: Iterator[tuple[Job, Decoded]]) -> Generator[tuple[Job, Half | Bad]]:
+def _counted(done: Iterable[tuple[Job, Half | Bad]], advance: Callable[[], None]) -> Iterator[tuple[Job, Half | Bad]]:
+    for pair in done:
+        yield pair
+        advance()
+
+
+def computed(backbone: Backbone, pairs: Iterator[tuple[Job, Decoded]]) -> Generator[tuple[Job, Half | Bad]]:
     """The cached input of every job's crops, in order."""
     n_threads = torch.get_num_threads() if backbone.device.type == "cpu" else 1
     waiting: deque[tuple[Job, Future[Half | Bad]]] = deque()

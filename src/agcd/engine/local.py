@@ -1,0 +1,52 @@
+"""The default engine: this process, and parallel ones for work that comes in independent tasks."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from agcd.config import TrainConfig
+from agcd.discovery import get_trainer
+from agcd.discovery.job import Job, Outcome
+from agcd.discovery.loop import use_one_thread
+from agcd.features.backbones import Backbone
+from agcd.features.extract import fill
+from agcd.features.store import FeatureStore
+
+
+class LocalEngine:
+    """Everything on this machine, without help."""
+
+    def __init__(self, processes: int | None = None) -> None:
+        self.processes = processes
+
+    def fill(
+        self,
+        store: FeatureStore,
+        backbone: Backbone,
+        wanted: Sequence[tuple[str, Path, int]],
+        *,
+        workers: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, str]:
+        return fill(store, backbone, wanted, workers=workers, progress=progress)
+
+    def fit(self, config: TrainConfig, job: Job) -> Outcome:
+        return get_trainer(config.trainer)(config).fit(job)
+
+    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        """One process per core unless told otherwise; the first failure stops what has not begun."""
+        n = min(self.processes or os.cpu_count() or 1, max(1, len(tasks)))
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(n, mp_context=context, initializer=use_one_thread) as pool:
+            futures = {pool.submit(function, *task): i for i, task in enumerate(tasks)}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
