@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from contextlib import nullcontext
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from torch import Tensor, nn
 
 from agcd.config import BackboneConfig
 from agcd.errors import AgcdError, ConfigError, WeightsError
+from agcd.features import backbones as backbones_module
 from agcd.features import weights as weights_module
-from agcd.features.backbones import Backbone, load_backbone
+from agcd.features.backbones import Backbone, crops_per_pass, load_backbone, mixed_precision
 from agcd.features.cuts import cut
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.weights import LITE0_FILE, LITE0_PACKAGE, load_weights
@@ -78,6 +81,19 @@ def test_prefix_of_an_image_does_not_depend_on_the_others_in_the_call(lite0: Bac
     together, alone = lite0.prefix(images), lite0.prefix(images[4:5])
     assert torch.allclose(together[4:5], alone, atol=1e-4)
     assert lite0.prefix(images[:0]).shape == (0, 49, 320)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(32, 32), (64, 32), (128, 12), (224, 4), (448, 4)])
+def test_small_crops_share_a_pass_and_large_ones_do_not(size: int, expected: int) -> None:
+    assert crops_per_pass(size) == expected
+
+
+def test_small_crops_give_the_same_bits_in_any_place_and_company() -> None:
+    small = load_backbone(BackboneConfig(image_size=64))
+    images = crops(35, 64)
+    together = small.prefix(images)
+    assert torch.equal(small.prefix(images[::-1]).flip(0), together)
+    assert torch.equal(small.prefix(images[5:8]), together[5:8])
 
 
 def test_prefix_output_can_be_trained_on(lite0: Backbone) -> None:
@@ -157,6 +173,79 @@ def test_any_model_of_timm_can_be_cut_and_gives_its_own_features(name: str, tmp_
         expected = model(normalised(backbone, images))
     assert features.shape == (2, backbone.dim)
     assert torch.allclose(features, expected, atol=1e-4 * float(expected.abs().max()) + 1e-6)
+
+
+def with_norms_that_matter(model: nn.Module) -> nn.Module:
+    """Fresh norms change nothing: a mistake in merging them would not show."""
+    draw = torch.Generator().manual_seed(0)
+    for norm in model.modules():
+        if isinstance(norm, nn.BatchNorm2d):
+            for values in (norm.running_mean, norm.running_var, norm.weight, norm.bias):
+                assert values is not None
+                values.data.uniform_(0.5, 1.5, generator=draw)
+    return model.eval().requires_grad_(False)
+
+
+@pytest.mark.parametrize("name", ["tf_efficientnet_lite0", "resnet18", "mobilenetv3_small_050"])
+@pytest.mark.parametrize("trainable_blocks", [0, 1])
+def test_networks_with_merged_norms_keep_their_numbers(name: str, trainable_blocks: int) -> None:
+    model: Any = with_norms_that_matter(timm.create_model(name, num_classes=0))
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    expected = model.forward_head(model.forward_features(images), pre_logits=True)
+    parts = cut(model, trainable_blocks, 64)
+    with torch.no_grad():
+        found = parts.tail(parts.prefix(images))
+    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in parts.prefix.modules())
+
+
+class Backwards(nn.Module):
+    """Lists a convolution before a norm but runs the norm first."""
+
+    num_features = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        return self.conv(self.norm(images))  # type: ignore[no-any-return]
+
+    def forward_head(self, x: Tensor, pre_logits: bool) -> Tensor:
+        return x.mean((2, 3))
+
+
+def test_norms_stay_where_layers_run_in_another_order_than_listed() -> None:
+    parts = cut(with_norms_that_matter(Backwards()), 0, 8)
+    assert parts.path == "pooled features, residual adapter"
+    assert any(isinstance(module, nn.BatchNorm2d) for module in parts.prefix.modules())
+
+
+def test_onnxruntime_computes_the_same_prefix_and_travels_with_its_backbone() -> None:
+    for name in ("onnx", "onnxruntime", "onnxscript"):
+        pytest.importorskip(name)
+    config = BackboneConfig(name="toy_conv", image_size=32)
+    plain, other = load_backbone(config), load_backbone(config.model_copy(update={"runner": "onnx"}))
+    images = crops(9, 32)
+    expected, run = plain.opened()(images), other.opened()
+    assert torch.equal(expected, plain.prefix(images))
+    assert (run(images) - expected).abs().max() < 1e-5 * expected.abs().max()
+    assert plain.fingerprint != other.fingerprint, "other last bits, another store"
+    assert torch.equal(deepcopy(other).opened()(images), run(images))
+    assert run(images[:0]).shape == (0, *plain.token_shape)
+
+
+def test_a_missing_onnxruntime_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backbones_module, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"install agcd\[onnx\], or choose 'torch'"):
+        load_backbone(BackboneConfig(name="toy", image_size=32, runner="onnx"))
+
+
+def test_precision_is_mixed_on_a_gpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "autocast", lambda kind, dtype: nullcontext((kind, dtype)))
+    with mixed_precision(torch.device("cuda")) as on_gpu, mixed_precision(torch.device("cpu")) as on_cpu:
+        assert (on_gpu, on_cpu) == (("cuda", torch.float16), None)
 
 
 def test_a_log_line_says_which_way_was_taken(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,7 @@ from agcd.bench.cells import Cell, run_cell
 from agcd.bench.grid import make_cells, report_bench
 from agcd.bench.tables import mean_std, rounds_table, summary_table
 from agcd.config import make_config
+from agcd.engine import open_engine
 from agcd.errors import ConfigError, DataError
 from blobs import FAST
 
@@ -21,7 +22,7 @@ SETTINGS: dict[str, Any] = {"train": FAST, "query": {"rounds": 2, "budget": 4}}
 def run_grid(out: Path, strategies: list[str], seeds: int = 1) -> str:
     said: list[str] = []
     cells = make_cells(["toy"], strategies, seeds, SETTINGS, {})
-    return report_bench(cells, out, out / "cache", jobs=2, say=said.append)
+    return report_bench(cells, out, out / "cache", engine=open_engine(processes=2), say=said.append)
 
 
 def test_a_grid_writes_tidy_results_and_tables_and_shares_the_base(tmp_path: Path) -> None:
@@ -62,7 +63,12 @@ def test_a_longer_benchmark_reuses_the_rounds_of_a_shorter_one(tmp_path: Path) -
 
 def test_results_do_not_depend_on_how_many_processes_run(tmp_path: Path) -> None:
     cells = make_cells(["toy"], ["random", "margin"], 1, SETTINGS, {})
-    texts = [report_bench(cells, tmp_path / str(n), tmp_path / "cache", jobs=n, say=lambda line: None) for n in (1, 2)]
+    texts = [
+        report_bench(
+            cells, tmp_path / str(n), tmp_path / "cache", engine=open_engine(processes=n), say=lambda line: None
+        )
+        for n in (1, 2)
+    ]
     assert texts[0] == texts[1]
 
 
@@ -90,7 +96,7 @@ def test_a_data_set_without_two_classes_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", x=np.random.default_rng(0).normal(size=(30, 4)), y=np.zeros(30, int))
     cells = make_cells([str(tmp_path / "one.npz")], ["random"], 1, SETTINGS, {})
     with pytest.raises(DataError, match="at least two"):
-        report_bench(cells, tmp_path / "out", tmp_path / "cache", jobs=1)
+        report_bench(cells, tmp_path / "out", tmp_path / "cache", engine=open_engine(processes=1))
     assert not (tmp_path / "out").exists()
 
 

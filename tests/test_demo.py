@@ -11,6 +11,7 @@ import pytest
 from agcd.bench.cells import Cell, run_cell
 from agcd.bench.demo import RIVAL, SETTINGS, STRATEGY, run_demo
 from agcd.bench.grid import make_cells, report_bench
+from agcd.engine import open_engine
 from blobs import FAST
 from toys import toy_images
 
@@ -48,7 +49,7 @@ def test_the_demo_runs_on_embeddings_too(tmp_path: Path) -> None:
 
 def test_a_broken_image_never_stops_a_benchmark(tmp_path: Path) -> None:
     cells = make_cells([str(toy_folder(tmp_path / "images"))], ["margin"], 1, SMALL, {})
-    report_bench(cells, tmp_path / "out", tmp_path / "cache", jobs=1, say=lambda line: None)
+    report_bench(cells, tmp_path / "out", tmp_path / "cache", engine=open_engine(processes=1), say=lambda line: None)
     rows = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
     assert [row["n_queried"] for row in rows] == [0, 3, 6]
 

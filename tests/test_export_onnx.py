@@ -16,6 +16,7 @@ from agcd.config import BackboneConfig
 from agcd.errors import AgcdError, ConfigError
 from agcd.export.classifier import Classifier, classifier_of_run
 from agcd.export.onnx import write_onnx
+from agcd.features.onnx_graph import to_onnx
 from export_toys import SLOTS, random_pixels, saved_run
 from test_export_classifier import saved_linear_run
 from test_tails import random_vit
@@ -114,14 +115,13 @@ def test_a_missing_library_is_one_sentence(missing: str, tmp_path: Path, monkeyp
 def test_a_file_that_would_predict_otherwise_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = BackboneConfig(name="toy_conv", image_size=32)
     classifier = classifier_of_run(saved_run(tmp_path, config), config, SLOTS)
-    build = sys.modules["agcd.export.onnx"]._exported
 
-    def build_wrongly(wanted: Classifier) -> Any:
-        model = build(wanted)
+    def build_wrongly(wanted: Classifier, *how: Any) -> Any:
+        model = to_onnx(wanted, *how)
         wanted.head.prototypes.copy_(wanted.head.prototypes.flip(0))
         return model
 
-    monkeypatch.setattr("agcd.export.onnx._exported", build_wrongly)
+    monkeypatch.setattr("agcd.export.onnx.to_onnx", build_wrongly)
     with pytest.raises(AgcdError, match="was not written"):
         write_onnx(tmp_path / "model.onnx", classifier)
     assert not (tmp_path / "model.onnx").exists()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from agcd.config import BackboneConfig
 from agcd.data.items import Item, image_dataset
 from agcd.errors import DataError, StorageError
 from agcd.features import decoding, extract, open_features
+from agcd.features.backbones import load_backbone
 from agcd.features.extract import to_half
 from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.features.views import Bad, Job, ViewSpec
@@ -141,6 +142,52 @@ def test_numbers_do_not_depend_on_workers_threads_or_order(tmp_path: Path) -> No
     assert np.array_equal(features.read(back[:7].copy(), np.full(7, 2)), expected.reshape(-1, 18, 32)[2:21:3])
 
 
+def test_onnxruntime_fills_a_store_with_the_same_bits_on_any_number_of_threads(tmp_path: Path) -> None:
+    for name in ("onnx", "onnxruntime", "onnxscript"):
+        pytest.importorskip(name)
+    backbone = load_backbone(TOY.model_copy(update={"runner": "onnx"}))
+    images = np.random.default_rng(0).integers(0, 256, (5, 3, 32, 32, 3)).astype(np.uint8)
+    before, found = torch.get_num_threads(), []
+    for n_threads in (1, 3):
+        torch.set_num_threads(n_threads)
+        found.append(np.array([values for _, values in extract.computed(backbone, jobs_of(images))], np.float16))
+    torch.set_num_threads(before)
+    assert np.array_equal(found[0], found[1])
+    assert np.allclose(found[0], backbone.prefix(images.reshape(-1, 32, 32, 3)).view(5, 3, 18, 32), atol=2e-3)
+
+
+def jobs_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[tuple[Job, decoding.Decoded]]:
+    return ((Job("", str(i), tuple(range(len(crops)))), crops) for i, crops in enumerate(images))
+
+
+@pytest.mark.parametrize("name", ["toy", "toy_conv"])
+def test_images_that_share_a_pass_keep_their_order_and_every_bit(name: str) -> None:
+    backbone = load_backbone(BackboneConfig(name=name, image_size=32))
+    images = np.random.default_rng(0).integers(0, 256, (25, 3, 32, 32, 3)).astype(np.uint8)
+    pairs = list(jobs_of(images))
+    pairs[2] = (pairs[2][0], Bad("damaged", lasting=True))
+    found = list(extract.computed(backbone, iter(pairs)))
+    assert [job for job, _ in found] == [job for job, _ in pairs]
+    assert found[2][1] == pairs[2][1]
+    for pair, (_, together) in zip(pairs, found, strict=True):
+        ((_, alone),) = extract.computed(backbone, iter([pair]))
+        assert isinstance(alone, Bad) or np.array_equal(alone, together)
+
+
+@pytest.mark.parametrize(("n_crops", "groups"), [(1, [1] * 5), (6, [2, 2, 1]), (8, [2, 2, 1]), (100, [5])])
+def test_neighbours_are_grouped_up_to_a_number_of_crops(n_crops: int, groups: list[int]) -> None:
+    pairs = list(jobs_of(np.zeros((5, 3, 1, 1, 3), np.uint8)))
+    found = list(extract._grouped(pairs, n_crops))
+    assert [len(group) for group in found] == groups
+    assert [job for group in found for job, _ in group] == [job for job, _ in pairs]
+
+
+def test_a_gpu_is_fed_by_more_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agcd.features.extract.os.sched_getaffinity", lambda pid: set(range(16)), raising=False)
+    assert extract._default_workers(torch.device("cpu")) == 8
+    assert extract._default_workers(torch.device("cuda")) == 15
+
+
 def test_threads_are_given_back_after_extraction(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     opened(dataset_of(tmp_path / "images"), tmp_path / "cache")
@@ -192,6 +239,7 @@ def test_need_and_free_space_are_logged(tmp_path: Path, caplog: pytest.LogCaptur
         opened(dataset_of(tmp_path / "images"), tmp_path / "cache")
     assert "features need 0.0 MB" in caplog.text
     assert "images/s" in caplog.text
+    assert "crops/s" in caplog.text
 
 
 def test_a_disk_that_fills_up_midway_is_one_sentence_and_keeps_what_was_stored(

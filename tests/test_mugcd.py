@@ -17,6 +17,7 @@ from agcd.discovery.job import Job, new_model
 from agcd.discovery.mugcd import MuGCD, student_loss
 from agcd.discovery.schedules import teacher_decay
 from agcd.features.rows import EmbeddingRows
+from agcd.features.store import Allocate
 from agcd.types import IntArray
 from blobs import fast_config, make_blobs
 
@@ -104,7 +105,7 @@ class ManyViews(EmbeddingRows):
         self.seen: dict[bool, set[int]] = {True: set(), False: set()}
         return self.seen
 
-    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+    def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         if hasattr(self, "seen"):
             self.seen[torch.is_grad_enabled()].update(views.tolist())
         return super().read(rows, views)

@@ -21,6 +21,7 @@ from agcd.bench.paper.tables import ACCURACIES, TABLES
 from agcd.cli import app
 from agcd.config import merged
 from agcd.discovery.n_classes import Estimate
+from agcd.engine import open_engine
 from agcd.errors import ConfigError
 from agcd.strategies import list_strategies
 from blobs import FAST
@@ -181,10 +182,11 @@ def test_tables_on_real_runs_share_them_and_a_second_call_runs_nothing(tmp_path:
     study = open_study("toy", 1, SETTINGS, {}, tmp_path / "cache")
     assert (study.n_old, study.n_novel, study.budget) == (5, 5, 5)
     wanted = [TABLES["metrics"], TABLES["transfer-round"]]
-    first = run_paper([study], wanted, 1, out, tmp_path / "cache", jobs=1, say=said.append)
+    one = open_engine(processes=1)
+    first = run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, say=said.append)
     stamps = {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/model.safetensors")}
     assert len(list((out / "cells").iterdir())) == 3
-    assert run_paper([study], wanted, 1, out, tmp_path / "cache", jobs=1, say=said.append) == first
+    assert run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, say=said.append) == first
     assert {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/model.safetensors")} == stamps
     assert (out / "tables" / "metrics.md").read_text() in first
     assert len((out / "tables" / "metrics.csv").read_text().splitlines()) == 1 + 3

@@ -13,11 +13,11 @@ import torch
 from agcd.config import TrainConfig, make_config
 from agcd.discovery import get_trainer
 from agcd.discovery.fitted import Fitted
-from agcd.discovery.heads import DiscoveryModel, HeadKind, ema_update
+from agcd.discovery.heads import DiscoveryModel, HeadKind, Output, ema_update
 from agcd.discovery.job import Job
 from agcd.discovery.loop import CHECKPOINT, load_tensors, save_tensors
-from agcd.discovery.runs import make_optimiser
-from agcd.discovery.sampler import balanced_batches, shuffled_batches, two_views
+from agcd.discovery.runs import DescentRun, make_optimiser
+from agcd.discovery.sampler import Batch, balanced_batches, shuffled_batches, two_views
 from agcd.discovery.schedules import learning_rate, teacher_temperature
 from agcd.errors import ConfigError, StorageError, WeightsError
 from blobs import Blobs, fast_config, make_blobs, make_session
@@ -47,8 +47,10 @@ def test_an_unknown_trainer_is_named_with_a_guess() -> None:
         get_trainer("simgdc")
 
 
-def test_queried_rows_leave_the_unlabelled_stream_unless_asked_to_stay(tmp_path: Path) -> None:
-    blobs = make_blobs()
+def test_queried_rows_leave_the_unlabelled_stream_unless_asked_to_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs, forward = make_blobs(), DescentRun.forward
     asked = np.array([65, 85, 105])
     seen: dict[bool, set[int]] = {}
     for keep in (False, True):
@@ -57,17 +59,16 @@ def test_queried_rows_leave_the_unlabelled_stream_unless_asked_to_stay(tmp_path:
         )
         session.train()
         session.tell(asked, blobs.names(asked))
-        read = blobs.features.read
         rows_of_large_batches: set[int] = set()
 
-        def spy(rows: Any, views: Any, read: Any = read, seen_rows: set[int] = rows_of_large_batches) -> torch.Tensor:
-            if torch.is_grad_enabled() and len(rows) > 2:
-                seen_rows.update(rows.tolist())
-            return read(rows, views)  # type: ignore[no-any-return]
+        def spy(run: Any, batch: Batch, seen_rows: set[int] = rows_of_large_batches) -> Output:
+            if len(batch.rows) > 1:
+                seen_rows.update(batch.rows.tolist())
+            return forward(run, batch)
 
-        blobs.features.read = spy  # type: ignore[method-assign]
+        monkeypatch.setattr(DescentRun, "forward", spy)
         session.train()
-        blobs.features.read = read  # type: ignore[method-assign]
+        monkeypatch.undo()
         seen[keep] = rows_of_large_batches
     assert not seen[False] & set(asked.tolist())
     assert seen[True] & set(asked.tolist())

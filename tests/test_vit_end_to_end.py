@@ -28,6 +28,7 @@ from agcd.export.classifier import load_classifier
 from agcd.export.preprocessing import preprocess
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures, open_stored
+from agcd.features.store import Allocate
 from agcd.project import Project
 from agcd.project.exporting import has_onnx
 from agcd.types import IntArray
@@ -95,7 +96,7 @@ def first_step_gradients(features: RowFeatures, project: Project, run_dir: Path)
 class RoundedRows(OnlineRows):
     """Features computed at every read, in the precision of a store."""
 
-    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+    def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         return super().read(rows, views).half()
 
 

@@ -3,9 +3,11 @@
 import os
 from typing import TYPE_CHECKING, Any
 
-# OpenMP threads that spin while they wait take the cores from each other as soon as the machine has other work:
-# a training step on two busy cores then takes many times as long. It counts only if set before torch loads.
+# OpenMP threads that spin while they wait take the cores from each other as soon as the machine has other work: a
+# training step on two busy cores then takes many times as long. Threads that sleep at once wake too late for the short
+# products of a step. So they spin for some ten microseconds and then sleep. It counts only if set before torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
     from agcd.api import ActiveDiscovery as ActiveDiscovery

@@ -36,6 +36,9 @@ OutOption = Annotated[Path, typer.Option(help="Folder for runs and results; runn
 SeedsOption = Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)]
 ProtocolOption = Annotated[str, typer.Option(help="quick, paper or official.")]
 SplitOption = Annotated[str | None, typer.Option(help="published, seeded, or a JSON file that lists the old classes.")]
+EngineOption = Annotated[str, typer.Option(help="Where the work runs: local, torchrun (training) or ray.")]
+AddressOption = Annotated[str | None, typer.Option(help="A Ray cluster, as 10.0.0.5:6379; default one made here.")]
+ProcessesOption = Annotated[int | None, typer.Option(help="Processes that work together; default one per core.", min=1)]
 JobsOption = Annotated[int | None, typer.Option(help="Parallel processes; default one per core.", min=1)]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
@@ -98,12 +101,19 @@ def serve(
 
 
 @app.command()
-def train(folder: ProjectArgument) -> None:
+def train(
+    folder: ProjectArgument,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    processes: ProcessesOption = None,
+) -> None:
     """Train the next round of a project; continues what was broken off."""
+    from agcd.engine import open_engine
     from agcd.project import Project
     from agcd.project.estimate import read_estimate
 
     with Project.open(folder) as project:
+        project.engine = open_engine(engine, address=address, processes=processes)
         done = project.train(lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr))
         estimate = None if project.config.n_slots else read_estimate(folder)
     if not done.is_new:
@@ -216,11 +226,16 @@ def predict(
     folder: ProjectArgument,
     new_images: Annotated[list[Path], typer.Argument(help="One folder, or image files.")],
     out: Annotated[Path | None, typer.Option(help="CSV to write; default the screen.")] = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    processes: ProcessesOption = None,
 ) -> None:
     """Name the classes of new images."""
+    from agcd.engine import open_engine
     from agcd.project import Project
 
     with Project.open(folder) as project:
+        project.engine = open_engine(engine, address=address, processes=processes)
         _write_or_print(project.predict(new_images), out)
 
 
@@ -264,6 +279,8 @@ def bench(
     label_ratio: Annotated[float, typer.Option(help="Share of the old classes' train rows that start labelled.")] = 0.2,
     long_tail: Annotated[float | None, typer.Option(help="Ratio of the largest to the smallest class.")] = None,
     jobs: JobsOption = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     settings: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     set_: SetOption = None,
     cache: CacheOption = None,
@@ -271,6 +288,7 @@ def bench(
     """Compare strategies over data sets and seeds with a simulated oracle; resumable."""
     from agcd.bench.grid import make_cells, report_bench
     from agcd.config import read_toml
+    from agcd.engine import open_engine
 
     values = {**(read_toml(settings) if settings else {}), "protocol": protocol}
     given = {"query.rounds": rounds, "query.budget": budget}
@@ -278,7 +296,36 @@ def bench(
     values = _with_overrides(values, [*(set_ or []), *overrides])
     how = {"classes": split, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
     cells = make_cells(data, [s.strip() for s in strategies.split(",")], seeds, values, how)
-    print(report_bench(cells, out, cache or default_cache(), jobs=jobs))
+    where = open_engine(engine, address=address, processes=jobs)
+    print(report_bench(cells, out, cache or default_cache(), engine=where))
+
+
+@app.command()
+def estimate(
+    data: Annotated[str | None, typer.Argument(help="A project, or data as for agcd bench.")] = None,
+    images: Annotated[int | None, typer.Option(help="Number of images, in place of data.", min=2)] = None,
+    classes: Annotated[int | None, typer.Option(help="Classes to look for, known and unknown together.", min=2)] = None,
+    labels: Annotated[int | None, typer.Option(help="Labels at the start; default those of the data.", min=0)] = None,
+    set_: SetOption = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure this machine again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print bytes and seconds as JSON.")] = False,
+    cache: CacheOption = None,
+) -> None:
+    """Say what a project will take: disk, memory, and time for features, training, a round and a query."""
+    import json
+
+    from agcd.engine import costs
+    from agcd.engine.machine import this_machine
+    from agcd.project.sizing import sized, with_labels
+
+    cache_dir = cache or default_cache()
+    config, size, dim = with_labels(sized(data, images, classes, _with_overrides({}, set_ or []), cache_dir), labels)
+    machine = this_machine(config, cache_dir, dim=dim, renew=measure)
+    as_set, others = costs.estimate(size, config, machine), costs.what_if(size, config, machine)
+    if as_json:
+        print(json.dumps(costs.to_json(as_set) | {"what_if": {words: costs.to_json(c) for words, c in others}}))
+    else:
+        print(costs.table([("as set", as_set), *others]))
 
 
 @app.command()
@@ -295,19 +342,23 @@ def paper(
     quick: Annotated[bool, typer.Option("--quick", help="A small version: one seed, few epochs and rounds.")] = False,
     split: SplitOption = None,
     jobs: JobsOption = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     set_: SetOption = None,
     cache: CacheOption = None,
 ) -> None:
     """Make the paper's tables and figures on any data set; what they share is run once, and it resumes."""
     from agcd.bench.paper.run import find_wanted, run_paper
     from agcd.bench.paper.study import open_study
+    from agcd.engine import open_engine
 
     wanted = find_wanted(what, name)
     cache_dir, seeds = cache or default_cache(), 1 if quick else seeds
     values = _with_overrides({"protocol": protocol}, set_ or [])
     how = {} if split is None else {"classes": split}
     studies = [open_study(spec, seeds, values, how, cache_dir, quick=quick) for spec in data]
-    print(run_paper(studies, wanted, other_seeds or seeds, out, cache_dir, jobs=jobs))
+    where = open_engine(engine, address=address, processes=jobs)
+    print(run_paper(studies, wanted, other_seeds or seeds, out, cache_dir, engine=where))
 
 
 @app.command()

@@ -26,6 +26,10 @@ class StorageError(AgcdError):
     """The disk is full or cannot be written."""
 
 
+class EngineError(AgcdError):
+    """Processes that worked for this one have ended before their work did."""
+
+
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """The tail of an error sentence: a guess at the word that was meant, and all that are allowed."""
     options = sorted(allowed)

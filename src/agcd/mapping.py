@@ -2,7 +2,8 @@
 
 A person names classes, a head numbers slots, and the Hungarian assignment on the labelled rows joins the two:
 ``slot_of_class[c]`` is the slot of class c, and no two classes share one. All counting is in whole numbers, so ties
-are exact and are settled by rule (the previous mapping first), never by rounding.
+are exact and are settled by rule (the previous mapping first), never by rounding. Large tables are kept sparse
+(``assignment``), so that 10⁴ classes cost seconds and not gigabytes.
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array
 
+from agcd.assignment import DENSE_CELLS, heaviest_matching, sparse_contingency
 from agcd.types import BoolArray, IntArray, LabelMapping, Phase
 
 
 def contingency(y_class: IntArray, y_slot: IntArray, n_classes: int, n_slots: int) -> IntArray:
     """How many rows of each class were predicted as each slot: (n,), (n,) → (n_classes, n_slots)."""
+    check_pairs(y_class, y_slot, n_classes, n_slots)
+    pairs = np.asarray(y_class, dtype=np.int64) * n_slots + np.asarray(y_slot, dtype=np.int64)
+    return np.bincount(pairs, minlength=n_classes * n_slots).reshape(n_classes, n_slots)
+
+
+def check_pairs(y_class: IntArray, y_slot: IntArray, n_classes: int, n_slots: int) -> None:
+    """Refuse rows (n,), (n,) without a class or slot in range, and unequal numbers of both."""
     _check_range("y_class", y_class, n_classes)
     _check_range("y_slot", y_slot, n_slots)
     if len(y_class) != len(y_slot):
         raise ValueError(f"{len(y_class)} classes were given for {len(y_slot)} slots; each row has one of both.")
-    pairs = np.asarray(y_class, dtype=np.int64) * n_slots + np.asarray(y_slot, dtype=np.int64)
-    return np.bincount(pairs, minlength=n_classes * n_slots).reshape(n_classes, n_slots)
 
 
 def _check_range(name: str, values: IntArray, limit: int) -> None:
@@ -60,8 +68,8 @@ def map_labels(
     A class without labelled rows keeps its previous slot if that is free, else gets the lowest free one, so that
     the solver's whims cannot look like instability. ``agreement`` is 0 when there are no labelled rows.
     """
-    counts = contingency(y_class, y_slot, n_classes, n_slots)
-    observed = counts.sum(axis=1) > 0
+    check_pairs(y_class, y_slot, n_classes, n_slots)
+    observed = np.bincount(y_class, minlength=n_classes) > 0
     wish = _wishes(n_classes, n_slots, n_old, previous)
     slot_of_class = np.full(n_classes, -1, dtype=np.int64)
     if pin_old:
@@ -69,10 +77,12 @@ def map_labels(
     free_class = np.flatnonzero(observed & (slot_of_class < 0))
     free_slot = np.setdiff1d(np.arange(n_slots), slot_of_class)
     unseen_wish = wish[~observed & (slot_of_class < 0)]
-    picked, slot = linear_sum_assignment(
-        _weights(counts[np.ix_(free_class, free_slot)], wish[free_class], free_slot, unseen_wish), maximize=True
-    )
-    slot_of_class[free_class[picked]] = free_slot[slot]
+    if n_classes * n_slots <= DENSE_CELLS:
+        counts = contingency(y_class, y_slot, n_classes, n_slots)[np.ix_(free_class, free_slot)]
+        slot_of_class[free_class] = _assigned(counts, wish[free_class], free_slot, unseen_wish)
+    else:
+        few = sparse_contingency(y_class, y_slot, n_classes, n_slots)[free_class][:, free_slot]
+        slot_of_class[free_class] = _assigned_sparsely(few, wish[free_class], free_slot, unseen_wish)
     _place_the_rest(slot_of_class, wish, observed)
     hits = slot_of_class[y_class] == y_slot
     return LabelMapping(slot_of_class, observed, float(hits.mean()) if len(hits) else 0.0, model_id)
@@ -85,6 +95,37 @@ def _wishes(n_classes: int, n_slots: int, n_old: int, previous: LabelMapping | N
         n_before = min(n_classes, len(previous.slot_of_class))
         wish[:n_before] = previous.slot_of_class[:n_before]
     return np.where(wish < n_slots, wish, -1)
+
+
+def _assigned(counts: IntArray, wish: IntArray, slots: IntArray, unseen_wish: IntArray) -> IntArray:
+    """The slot of each class (n_classes,) out of ``slots`` (n_slots,), −1 for those left over, under ``_weights``."""
+    picked, column = linear_sum_assignment(_weights(counts, wish, slots, unseen_wish), maximize=True)
+    slot_of_class = np.full(len(counts), -1, dtype=np.int64)
+    slot_of_class[picked] = slots[column]
+    return slot_of_class
+
+
+def _assigned_sparsely(counts: csr_array, wish: IntArray, slots: IntArray, unseen_wish: IntArray) -> IntArray:
+    """As ``_assigned`` and equal to it in all three digits, with work for the pairs that have hits or a wish alone.
+
+    Hits and kept slots live on those pairs. All other pairs serve to place the classes left over, and every one of
+    them finds an unclaimed slot while there is one; so the third digit is at its best when the fewest claimed slots
+    go to pairs with hits or a wish, and there a claimed slot costs one.
+    """
+    base = len(wish) + 1
+    claimed = np.isin(slots, unseen_wish)
+    keeps = np.flatnonzero(np.isin(wish, slots))
+    kept = coo_array((np.ones(len(keeps), np.int64), (keeps, np.searchsorted(slots, wish[keeps]))), counts.shape)
+    weights = (counts * base**2 + kept.tocsr() * base).tocsr()
+    weights.data -= claimed[weights.indices]
+    column = heaviest_matching(weights)
+    left, unused = np.flatnonzero(column < 0), np.setdiff1d(np.arange(len(slots)), column)
+    unused = unused[np.argsort(claimed[unused], kind="stable")]
+    n_placed = min(len(left), len(unused))
+    column[left[:n_placed]] = unused[:n_placed]
+    slot_of_class = np.full(len(wish), -1, dtype=np.int64)
+    slot_of_class[column >= 0] = slots[column[column >= 0]]
+    return slot_of_class
 
 
 def _weights(counts: IntArray, wish: IntArray, slots: IntArray, unseen_wish: IntArray) -> IntArray:

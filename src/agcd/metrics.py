@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csc_array
 from scipy.special import entr
 
-from agcd.mapping import contingency
+from agcd.assignment import DENSE_CELLS, heaviest_matching, sparse_contingency
+from agcd.mapping import check_pairs, contingency
 from agcd.strategies.uncertainty import entropy_of, margin_of, msp_of
 from agcd.types import BoolArray, FloatArray, IntArray
 
@@ -47,7 +49,7 @@ def mapped_accuracy(y_class: IntArray, y_slot: IntArray, slot_of_class: IntArray
 
     Samples of classes that the mapping does not know yet are errors.
     """
-    contingency(y_class, y_slot, _size(y_class), _size(y_slot))  # refuses −1 and unequal lengths
+    check_pairs(y_class, y_slot, _size(y_class), _size(y_slot))
     slots = np.full(max(_size(y_class), len(slot_of_class)), -1, dtype=np.int64)
     slots[: len(slot_of_class)] = slot_of_class
     return _by_part("mapped", slots[y_class] == y_slot, np.asarray(y_class) < n_old)
@@ -57,6 +59,14 @@ def _hits(y_class: IntArray, y_slot: IntArray, n_old: int) -> BoolArray:
     """Whether each sample is predicted as its class under the best assignment, (n,)."""
     if not len(y_class):
         return np.empty(0, dtype=bool)
+    n_classes, n_slots = _size(y_class), _size(y_slot)
+    check_pairs(y_class, y_slot, n_classes, n_slots)
+    best = _best if n_classes * n_slots <= DENSE_CELLS else _best_sparsely
+    return np.asarray(best(y_class, y_slot, n_old)[y_class] == y_slot)
+
+
+def _best(y_class: IntArray, y_slot: IntArray, n_old: int) -> IntArray:
+    """The slot of each class (n_classes,) under the best assignment; −1 for a class without one."""
     counts = contingency(y_class, y_slot, _size(y_class), _size(y_slot))
     # used slots, sorted by what is in them: how the solver settles ties is then blind to the numbers of slots
     order = np.lexsort(counts)
@@ -67,7 +77,28 @@ def _hits(y_class: IntArray, y_slot: IntArray, n_old: int) -> BoolArray:
     classes, columns = linear_sum_assignment(weights, maximize=True)
     slot_of_class = np.full(len(counts), -1, dtype=np.int64)
     slot_of_class[classes] = order[columns]
-    return np.asarray(slot_of_class[y_class] == y_slot)
+    return slot_of_class
+
+
+def _best_sparsely(y_class: IntArray, y_slot: IntArray, n_old: int) -> IntArray:
+    """As ``_best``, equal to it in hits and old hits and as blind to the numbers of slots, for large tables."""
+    counts = sparse_contingency(y_class, y_slot, _size(y_class), _size(y_slot))
+    order = _by_content(counts.tocsc())
+    counts = counts[:, order]
+    counts.sort_indices()  # else each row would remember the numbers of its slots
+    is_old = np.repeat(np.arange(counts.shape[0]) < n_old, np.diff(counts.indptr))
+    counts.data = counts.data * (len(y_class) + 1) + counts.data * is_old
+    column = heaviest_matching(counts)
+    return np.where(column >= 0, order[column], -1)
+
+
+def _by_content(counts: csc_array) -> IntArray:
+    """The used slots, sorted by the classes in them and how often each occurs."""
+    counts.sort_indices()
+    pairs = np.stack([counts.indices.astype(np.int64), counts.data], axis=1)
+    starts = counts.indptr
+    used = np.flatnonzero(np.diff(starts)).tolist()
+    return np.array(sorted(used, key=lambda slot: pairs[starts[slot] : starts[slot + 1]].tobytes()), dtype=np.int64)
 
 
 def _size(values: IntArray) -> int:

@@ -8,7 +8,7 @@ processes that need the same run do it once.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 
 from agcd import __version__, mapping
-from agcd.config import ROUND_SETTINGS, Config, QueryConfig
-from agcd.discovery import get_trainer
+from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
+from agcd.discovery import fit as fit_here
 from agcd.discovery.fitted import Fitted
 from agcd.discovery.job import Evaluate, Job, Outcome
 from agcd.discovery.loop import CHECKPOINT, Log
@@ -31,6 +31,8 @@ from agcd.rng import generator
 from agcd.strategies import get_strategy, select, strategy_options
 from agcd.strategies.uncertainty import margin_of
 from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
+
+Fit = Callable[[TrainConfig, Job], Outcome]
 
 
 class Folders(Protocol):
@@ -72,6 +74,7 @@ class Session:
     Parameters
     ----------
     evaluate : measures a model for the log and ``metrics.json``; what it returns never reaches the training.
+    fit : trains one run, elsewhere perhaps (see ``agcd.engine``); None trains here.
     """
 
     def __init__(
@@ -84,11 +87,12 @@ class Session:
         *,
         evaluate: Evaluate | None = None,
         echo: Log | None = None,
+        fit: Fit | None = None,
     ):
         check_labels(labels, n_slots)
         self.features, self.config, self.n_slots, self.folders = features, config, n_slots, folders
         self.labels = without_bad_rows(labels, features)
-        self.evaluate, self.echo = evaluate, echo
+        self.evaluate, self.echo, self.fit = evaluate, echo, fit or fit_here
         self.rounds: list[Round] = []
 
     @property
@@ -189,7 +193,7 @@ class Session:
     def _run(self, folder: Path, number: int, key: str) -> Round:
         started = time.monotonic()
         self._claim(folder, key)
-        outcome = get_trainer(self.config.train.trainer)(self.config.train).fit(self._job(folder, number))
+        outcome = self.fit(self.config.train, self._job(folder, number))
         outcome.fitted.save(folder / "model.safetensors")
         metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
         write_json(

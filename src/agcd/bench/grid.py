@@ -13,6 +13,7 @@ from agcd.bench.presets import with_preset
 from agcd.bench.runner import Say, run_bench, say_at_once
 from agcd.bench.tables import rounds_table, summary_table, write_results
 from agcd.discovery import get_trainer
+from agcd.engine import Engine
 from agcd.errors import ConfigError, did_you_mean
 from agcd.files import written_aside
 from agcd.session import strategy_settings
@@ -54,10 +55,10 @@ def _rehearse(cell: Cell) -> None:
 
 
 def report_bench(
-    cells: Sequence[Cell], out: Path, cache_dir: Path, *, jobs: int | None = None, say: Say = say_at_once
+    cells: Sequence[Cell], out: Path, cache_dir: Path, *, engine: Engine | None = None, say: Say = say_at_once
 ) -> str:
     """Run all cells and write ``results.parquet``, ``results.csv`` and ``results.md`` into ``out``."""
-    records = run_bench(cells, out, cache_dir, jobs=jobs, say=say)
+    records = run_bench(cells, out, cache_dir, engine=engine, say=say)
     write_results(records, out)
     text = summary_table(records) + "\n" + rounds_table(records)
     with written_aside(out / "results.md") as aside:

@@ -21,6 +21,11 @@ class Trainer(Protocol):
     def fit(self, job: Job) -> Outcome: ...
 
 
+def fit(config: TrainConfig, job: Job) -> Outcome:
+    """Train one run in this process, with the trainer that ``config`` names."""
+    return get_trainer(config.trainer)(config).fit(job)
+
+
 TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {"simgcd": SimGCD, "mugcd": MuGCD, "pim": PIM, "gcd": GCD}
 
 

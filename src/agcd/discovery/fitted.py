@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from agcd.discovery.heads import DiscoveryModel
 from agcd.discovery.loop import load_tensors, save_tensors
 from agcd.errors import WeightsError
+from agcd.features.reading import read_ahead
 from agcd.features.rows import RowFeatures
 from agcd.files import digest_bytes
 from agcd.types import IntArray, Prediction
@@ -48,9 +49,9 @@ class Fitted:
         model.eval()
         probs = np.empty((len(rows), model.n_slots), np.float32)
         vectors = np.empty((len(rows), features.dim), np.float32)
-        for block in inference_blocks(features, rows):
+        for block, inputs in blocks_of_test_views(features, rows):
             with torch.inference_mode():
-                hidden = nn.functional.normalize(model.embed(read_test_view(features, rows[block])), dim=1)
+                hidden = nn.functional.normalize(model.embed(inputs), dim=1)
                 probs[block] = (model.classify(hidden) / self.student_temp).softmax(1).numpy()
                 vectors[block] = hidden.numpy()
         return Prediction(rows, probs, vectors, self.model_id)
@@ -115,19 +116,21 @@ def restore_models(student: nn.Module, ema: nn.Module, tensors: dict[str, Tensor
 def embed_rows(embed: Callable[[Tensor], Tensor], features: RowFeatures, rows: IntArray) -> Tensor:
     """``embed`` of the test view of ``rows``, (n, d), block by block and without gradients."""
     with torch.inference_mode():
-        parts = [embed(read_test_view(features, rows[block])) for block in inference_blocks(features, rows)]
+        parts = [embed(inputs) for _, inputs in blocks_of_test_views(features, rows)]
     return torch.cat(parts).clone()
 
 
-def inference_blocks(features: RowFeatures, rows: IntArray) -> list[slice]:
-    """Slices of ``rows`` whose inputs and activations stay within the memory bound."""
+def blocks_of_test_views(features: RowFeatures, rows: IntArray) -> Iterator[tuple[slice, Tensor]]:
+    """Slices of ``rows`` with their inputs, which stay within the memory bound; the next ones are read meanwhile."""
     if len(rows) == 0:
-        return []
+        return
     one = read_test_view(features, rows[:1])
     n_tokens = one.shape[1] if one.dim() > 2 else 1
     per_row = max(one.numel(), n_tokens * features.dim)
     step = max(1, _BLOCK_NUMBERS // per_row)
-    return [slice(i, i + step) for i in range(0, len(rows), step)]
+    blocks = [slice(i, i + step) for i in range(0, len(rows), step)]
+    requests = ((rows[block], np.zeros(len(rows[block]), np.int64)) for block in blocks)
+    yield from zip(blocks, read_ahead(features, requests), strict=True)
 
 
 def read_test_view(features: RowFeatures, rows: IntArray) -> Tensor:

@@ -18,17 +18,21 @@ from agcd.discovery.fitted import Fitted
 from agcd.discovery.heads import DiscoveryModel, HeadKind
 from agcd.discovery.kmeans import semi_supervised_kmeans
 from agcd.discovery.loop import Log
+from agcd.discovery.team import ALONE, Team, together
 from agcd.features.rows import RowFeatures
 from agcd.mapping import map_labels, slots_needed
 from agcd.rng import derive_seed, generator
-from agcd.types import LabelMapping, LabelState
+from agcd.types import IntArray, LabelMapping, LabelState
 
 Evaluate = Callable[[Fitted], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one training run is about. ``evaluate`` is only logged: nothing it returns reaches the training."""
+    """What one training run is about. ``evaluate`` is only logged: nothing it returns reaches the training.
+
+    Every process of a ``team`` is given the same job.
+    """
 
     features: RowFeatures
     labels: LabelState
@@ -40,6 +44,7 @@ class Job:
     previous: LabelMapping | None = None
     evaluate: Evaluate | None = None
     echo: Log | None = None
+    team: Team = ALONE
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def new_model(job: Job, config: TrainConfig, kind: HeadKind = "cosine", n_init: 
     model = DiscoveryModel(job.features.new_tail(), job.features.dim, job.n_slots, shape, seed, kind)
     fitted = Fitted(model, model, job.labels.n_old, config.student_temp)
     if config.center:
-        standardise(model, fitted.embed(job.features, job.labels.train_rows))
+        standardise(model, embedded(job, fitted))
     if kind == "linear" or config.init == "kmeans":
         place_cluster_centres(job, fitted, n_init)
     fitted.ema = copy.deepcopy(model)
@@ -87,17 +92,25 @@ def place_cluster_centres(job: Job, fitted: Fitted, n_init: int = 3) -> None:
 
 def train_features(job: Job, fitted: Fitted) -> Tensor:
     """The student's unit-length features (n, d) of the test views of all training rows, without gradient."""
-    return F.normalize(fitted.embed(job.features, job.labels.train_rows), dim=1)
+    return F.normalize(embedded(job, fitted), dim=1)
+
+
+def embedded(job: Job, fitted: Fitted) -> Tensor:
+    """The student's features (n, d) of the test views of all training rows, not normalised, without gradient."""
+    return together(job.team, job.labels.train_rows, lambda rows: fitted.embed(job.features, rows))
 
 
 def labelled_mapping(job: Job, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None) -> LabelMapping:
     """The mapping that the EMA model's predictions on the labelled rows give."""
     labels = job.labels
     rows = labels.labelled_rows
-    prediction = fitted.predict(job.features, rows, "ema")
+
+    def predicted(own_rows: IntArray) -> Tensor:
+        return torch.from_numpy(fitted.predict(job.features, own_rows, "ema").y_slot)
+
     return map_labels(
         labels.y_class[rows],
-        prediction.y_slot,
+        together(job.team, rows, predicted).numpy(),
         len(labels.classes),
         fitted.n_slots,
         n_old=labels.n_old,

@@ -7,7 +7,8 @@ it starts from. That makes a resumed run equal to an unbroken one, bit for bit, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from agcd.discovery.team import ALONE, Team
 from agcd.errors import StorageError
 from agcd.files import written_aside
 from agcd.rng import derive_seed
@@ -33,25 +35,33 @@ class Trainee(Protocol):
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None: ...
 
 
-def run_epochs(trainee: Trainee, n_epochs: int, run_dir: Path, seed: int, echo: Log | None = None) -> None:
+def run_epochs(
+    trainee: Trainee, n_epochs: int, run_dir: Path, seed: int, echo: Log | None = None, team: Team = ALONE
+) -> None:
     """Train to ``n_epochs``, continuing from the last whole epoch that ``run_dir`` holds.
 
-    ``log.jsonl`` gets one line per epoch; ``echo`` sees the same line.
+    ``log.jsonl`` gets one line per epoch; ``echo`` sees the same line. In a team process 0 alone writes, and nobody
+    begins an epoch before the one before it is on the disk.
     """
-    checkpoint, log = run_dir / CHECKPOINT, run_dir / LOG
-    first = _resume(trainee, checkpoint)
-    _continue_log(log, first)
+    first = _resume(trainee, run_dir, team)
+    if team.rank == 0:
+        continue_log(run_dir / LOG, first)
     for epoch in range(first, n_epochs):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "epoch", epoch))
             facts = trainee.run_epoch(epoch)
-        line = {"epoch": epoch, "n_epochs": n_epochs, **facts}
-        with log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        if echo:
-            echo(line)
-        tensors, state_facts = trainee.state()
-        save_tensors(checkpoint, tensors, {"epoch": epoch, **state_facts})
+        if team.rank == 0:
+            _write_epoch(trainee, run_dir, {"epoch": epoch, "n_epochs": n_epochs, **facts}, echo)
+        team.wait()
+
+
+def _write_epoch(trainee: Trainee, run_dir: Path, line: dict[str, Any], echo: Log | None) -> None:
+    with (run_dir / LOG).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    if echo:
+        echo(line)
+    tensors, facts = trainee.state()
+    save_tensors(run_dir / CHECKPOINT, tensors, {"epoch": line["epoch"], **facts})
 
 
 def use_one_thread() -> None:
@@ -59,12 +69,24 @@ def use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _resume(trainee: Trainee, checkpoint: Path) -> int:
+def _resume(trainee: Trainee, run_dir: Path, team: Team) -> int:
+    first = epochs_done(run_dir)
+    agreed = torch.tensor(first)
+    team.follow([agreed])
+    if int(agreed) != first:
+        raise StorageError(f"Processes see different states of {run_dir}: it must lie on a disk that all share.")
+    if first:
+        trainee.restore(*load_tensors(run_dir / CHECKPOINT))
+    return first
+
+
+def epochs_done(run_dir: Path) -> int:
+    """How many epochs the checkpoint of ``run_dir`` holds."""
+    checkpoint = run_dir / CHECKPOINT
     if not checkpoint.exists():
         return 0
-    tensors, facts = load_tensors(checkpoint)
-    trainee.restore(tensors, facts)
-    return int(facts["epoch"]) + 1
+    with _opened(checkpoint) as (_, facts):
+        return int(facts["epoch"]) + 1
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -76,10 +98,15 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What ``save_tensors`` stored."""
+    with _opened(path) as (file, facts):
+        return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     try:
         with safe_open(path, framework="pt") as file:
-            facts: dict[str, Any] = json.loads(file.metadata()["facts"])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
+            yield file, json.loads(file.metadata()["facts"])
     except Exception as error:  # safetensors raises its own untyped errors for every kind of damage
         raise StorageError(f"{path} is damaged ({error}); delete it to start that step again.") from error
 
@@ -95,7 +122,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _continue_log(path: Path, first: int) -> None:
+def continue_log(path: Path, first: int) -> None:
     """Drop what was logged after the last checkpoint: those epochs run again."""
     kept = [line for line in read_log(path) if line["epoch"] < first]
     with written_aside(path) as aside:

@@ -30,6 +30,7 @@ from agcd.discovery.job import Job, Outcome, place_cluster_centres
 from agcd.discovery.runs import TwoPhaseRun, make_optimiser
 from agcd.discovery.sampler import Batch
 from agcd.discovery.schedules import learning_rate, teacher_decay, teacher_temperature
+from agcd.discovery.team import together
 from agcd.types import IntArray
 
 
@@ -81,10 +82,9 @@ class _Run(TwoPhaseRun):
 
     def _teach(self, rows: IntArray) -> Tensor:
         """The teacher's logits (B, K) for the test views of ``rows``."""
-        teacher = self.fitted.ema.eval()
+        teacher, features = self.fitted.ema.eval(), self.job.features
         with torch.no_grad():
-            logits: Tensor = teacher(read_test_view(self.job.features, rows)).logits
-        return logits
+            return together(self.job.team, rows, lambda own: teacher(read_test_view(features, own)).logits)
 
     def _teacher_temp(self, epoch: int) -> float:
         if self.job.round:

@@ -21,8 +21,10 @@ from agcd.discovery.fitted import Fitted, model_tensors, restore_models
 from agcd.discovery.heads import DiscoveryModel, Output, ema_update
 from agcd.discovery.job import Job, Outcome, grown, labelled_mapping, new_model
 from agcd.discovery.loop import run_epochs
-from agcd.discovery.sampler import Batch, balanced_batches, read_ahead, shuffled_batches
+from agcd.discovery.sampler import Batch, balanced_batches, read_batches, shuffled_batches
 from agcd.discovery.schedules import learning_rate
+from agcd.discovery.team import Team, share, worked
+from agcd.features.tails import ResidualAdapter
 from agcd.rng import derive_seed, generator
 from agcd.types import IntArray, LabelMapping
 
@@ -50,7 +52,7 @@ class TrainingRun(ABC):
     def finish(self) -> Outcome:
         """Train to the end, from wherever the run's folder says it stands."""
         seed = derive_seed(self.job.seed, "train", self.job.round)
-        run_epochs(self, self.n_epochs, self.job.run_dir, seed, self.job.echo)
+        run_epochs(self, self.n_epochs, self.job.run_dir, seed, self.job.echo, self.job.team)
         if self.first is None:
             self.first = self.last = self.current_mapping()
         assert self.last is not None
@@ -91,6 +93,9 @@ class DescentRun(TrainingRun):
     def run_epoch(self, epoch: int) -> dict[str, Any]:
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate(epoch)
+        # Unlike machines may part a little, for instance in k-means: every epoch starts from one state.
+        models = model_tensors(self.fitted.student, self.fitted.ema)
+        self.job.team.follow([*models.values(), *self.optimiser_tensors().values()])
         self.fitted.student.train()
         return super().run_epoch(epoch)
 
@@ -99,17 +104,22 @@ class DescentRun(TrainingRun):
 
     def batches(self, rows: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
         """Batches of rows with two random views of each."""
-        return read_ahead(self.job.features, rows, rng)
+        return read_batches(self.job.features, rows, rng, self.job.team)
 
     def forward(self, batch: Batch) -> Output:
         """The student's output (2B, …) for both views of a batch: first views, then second."""
-        output: Output = self.fitted.student(batch.inputs)
-        return output
+        team, student = self.job.team, self.fitted.student
+        if team.size > 1:
+            draw_together(student, team, len(batch.rows))
+        output: Output = student(batch.inputs)
+        return output if team.size == 1 else joined(output, team, len(batch.rows))
 
     def step(self, loss: Tensor, ema_decay: float) -> float:
         """Move the student down the gradient of ``loss`` and the EMA model after it; the value of the loss."""
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
+        # Each process has the gradient of the whole loss by its own rows, so the sum is that of one process.
+        self.job.team.add_up(p.grad for p in self.fitted.student.trainable() if p.grad is not None)
         self.optimiser.step()
         ema_update(self.fitted.ema, self.fitted.student, ema_decay)
         return float(loss.detach())
@@ -178,6 +188,27 @@ class TwoPhaseRun(DescentRun):
             loss = queried_loss(self.forward(batch), torch.from_numpy(y_class), slots, config)
             total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
         return total / max(n, 1)
+
+
+def draw_together(model: DiscoveryModel, team: Team, n: int) -> None:
+    """Let every adapter's noise for the next batch of ``n`` rows be this process's part of one draw for all."""
+    own = worked(share(team, n))
+
+    def draw(x: Tensor) -> Tensor:
+        return torch.randn(2, n, *x.shape[1:])[:, own].flatten(0, 1)
+
+    for module in model.modules():
+        if isinstance(module, ResidualAdapter):
+            module.draw = draw
+
+
+def joined(output: Output, team: Team, n: int) -> Output:
+    """The output (2n, …) of a batch of ``n`` rows from that of this process's rows and of the others'."""
+    own = share(team, n)
+    by_view = torch.cat(output, 1)
+    by_row = torch.stack(torch.tensor_split(by_view, 2), 1)[: own.stop - own.start]
+    whole = team.gather(by_row, n).transpose(0, 1).flatten(0, 1)
+    return Output(*torch.split(whole, [part.shape[1] for part in output], dim=1))
 
 
 def queried_loss(output: Output, y_class: Tensor, slots: Tensor, config: TrainConfig) -> Tensor:

@@ -1,20 +1,25 @@
-"""Which rows and which of their views make up each training batch, and reading them while the last one is learned."""
+"""Which rows and which of their views make up each training batch."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
+from agcd.discovery.team import ALONE, Team, share, worked
+from agcd.features.reading import read_ahead
 from agcd.features.rows import RowFeatures
 from agcd.types import IntArray
 
 
 class Batch(NamedTuple):
-    """Rows (B,) and the tail's input (2B, …) for two views of each: first views, then second."""
+    """Rows (B,) and the tail's input (2B, …) for two views of each: first views, then second.
+
+    In a team of processes ``inputs`` are those of the rows that this one works on; ``rows`` are all.
+    """
 
     rows: IntArray
     inputs: Tensor
@@ -52,16 +57,18 @@ def two_views(n: int, n_views: int, rng: np.random.Generator) -> tuple[IntArray,
     return first, (first + 1 + rng.integers(n_views - 1, size=n)) % n_views
 
 
-def read_ahead(features: RowFeatures, batches: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
-    """Every batch with two random views of its rows; the next one is read from the disk meanwhile."""
-    before: tuple[IntArray, Future[Tensor]] | None = None
-    with ThreadPoolExecutor(1, thread_name_prefix="agcd-read") as reader:
+def read_batches(
+    features: RowFeatures, batches: Iterable[IntArray], rng: np.random.Generator, team: Team = ALONE
+) -> Iterator[Batch]:
+    """Every batch with two random views of its rows, good until the next one is asked for."""
+    being_read: deque[IntArray] = deque()
+
+    def requests() -> Iterator[tuple[IntArray, IntArray]]:
         for rows in batches:
+            being_read.append(rows)
             first, second = two_views(len(rows), features.n_views, rng)
-            wanted = np.concatenate([rows, rows]), np.concatenate([first, second])
-            reading = rows, reader.submit(features.read, *wanted)
-            if before:
-                yield Batch(before[0], before[1].result())
-            before = reading
-        if before:
-            yield Batch(before[0], before[1].result())
+            own = worked(share(team, len(rows)))
+            yield np.concatenate([rows[own], rows[own]]), np.concatenate([first[own], second[own]])
+
+    for inputs in read_ahead(features, requests()):
+        yield Batch(being_read.popleft(), inputs)

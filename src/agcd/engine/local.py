@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agcd.config import TrainConfig
-from agcd.discovery import get_trainer
+from agcd.discovery import fit
 from agcd.discovery.job import Job, Outcome
 from agcd.discovery.loop import use_one_thread
 from agcd.features.backbones import Backbone
@@ -36,7 +36,7 @@ class LocalEngine:
         return fill(store, backbone, wanted, workers=workers, progress=progress)
 
     def fit(self, config: TrainConfig, job: Job) -> Outcome:
-        return get_trainer(config.trainer)(config).fit(job)
+        return fit(config, job)
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """One process per core unless told otherwise; the first failure stops what has not begun."""
@@ -50,3 +50,9 @@ class LocalEngine:
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+    def map_chunks(self, make: Callable[[], Callable[[Any], Any]], chunks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """In this process, whose threads share each chunk."""
+        if chunks:
+            answer = make()
+            yield from ((i, answer(chunk)) for i, chunk in enumerate(chunks))

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,9 +12,10 @@ import torch
 
 from agcd.errors import AgcdError, ConfigError
 from agcd.export.classifier import Classifier, describe
+from agcd.features.onnx_graph import to_onnx
 from agcd.files import written_aside
 
-OPSET, ML_OPSET = 18, 3
+ML_OPSET = 3
 _LARGEST = 2**31 - 2**20
 """Bytes in one ONNX file: protobuf reads no more than 2 GB."""
 _TOLERANCE = 1e-3
@@ -35,7 +32,7 @@ def write_onnx(path: Path, classifier: Classifier) -> None:
     n_bytes = sum(tensor.nbytes for tensor in classifier.state_dict().values())
     if n_bytes > _LARGEST:
         raise ConfigError(f"The model has {n_bytes / 1e9:.1f} GB: one ONNX file holds less than 2.")
-    model = _exported(classifier)
+    model = to_onnx(classifier, classifier.image_size, "image", ["probabilities"])
     _add_outputs(onnx, model, [slot.name for slot in classifier.slots])
     _describe(onnx, model, classifier)
     onnx.checker.check_model(model, full_check=True)
@@ -53,41 +50,6 @@ def require_onnx() -> Any:
         return import_module("onnx")
     except ImportError:
         raise ConfigError("Install agcd[onnx] to write ONNX files.") from None
-
-
-def _exported(classifier: Classifier) -> Any:
-    """Pixels to probabilities as an ONNX model with a free number of images."""
-    size = classifier.image_size
-    example = torch.zeros(2, size, size, 3, dtype=torch.uint8)
-    with _quiet():
-        program = torch.export.export(
-            classifier, (example,), dynamic_shapes=({0: torch.export.Dim("n")},), strict=False
-        )
-        exported = torch.onnx.export(
-            program,
-            input_names=["image"],
-            output_names=["probabilities"],
-            opset_version=OPSET,
-            dynamo=True,
-            verbose=False,
-        )
-    assert exported is not None
-    return exported.model_proto
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep to ourselves what the exporters say about themselves and no user can change."""
-    optimiser = logging.getLogger("onnxscript")  # it lists every operator that it did not simplify
-    level = optimiser.level
-    optimiser.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            # torch copies an object of its own whose class it has deprecated
-            warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning)
-            yield
-    finally:
-        optimiser.setLevel(level)
 
 
 def _add_outputs(onnx: Any, model: Any, names: list[str]) -> None:

@@ -14,7 +14,7 @@ from agcd.errors import DataError
 from agcd.types import Dataset
 
 if TYPE_CHECKING:
-    from agcd.features.rows import RowFeatures
+    from agcd.features.rows import Fill, RowFeatures
 
 
 def open_features(
@@ -24,6 +24,7 @@ def open_features(
     *,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
+    fill: Fill | None = None,
 ) -> RowFeatures:
     """The features of every row, computed where they are missing.
 
@@ -33,6 +34,7 @@ def open_features(
     cache_dir : where stores live; embeddings and ``cache = "off"`` write nothing
     progress : called with (images done, images in total); None shows a bar on a terminal
     workers : decoding processes; 0 decodes in this one, None chooses
+    fill : computes what a store lacks, elsewhere perhaps (see ``agcd.engine``); None computes here
     """
     from agcd.features import rows
 
@@ -45,4 +47,4 @@ def open_features(
     backbone = load_backbone(config)
     if config.cache == "off":
         return rows.OnlineRows(dataset, backbone)
-    return rows.open_stored(dataset, backbone, config.views, cache_dir, progress=progress, workers=workers)
+    return rows.open_stored(dataset, backbone, config.views, cache_dir, progress=progress, workers=workers, fill=fill)

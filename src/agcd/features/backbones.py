@@ -1,14 +1,17 @@
 """Backbones: a name becomes a frozen prefix, computed once per crop, and a trainable tail.
 
-Where the cut runs depends on the network; ``_cut`` says which way was taken, and a log line repeats it.
+Where the cut runs depends on the network; ``cut`` says which way was taken, and a log line repeats it.
 """
 
 from __future__ import annotations
 
 import difflib
 import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,7 @@ from torch import Tensor, nn
 from agcd.config import BackboneConfig
 from agcd.errors import ConfigError, WeightsError
 from agcd.features.cuts import Cut, cut
+from agcd.features.onnx_graph import has_onnx, one_core_session, to_onnx
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import ViewSpec
 from agcd.features.weights import load_lite0, load_weights
@@ -28,9 +32,14 @@ log = logging.getLogger("agcd")
 
 LITE0 = "efficientnet_lite0"
 TOYS = ("toy", "toy_conv")
+Triple = tuple[float, float, float]
+Run = Callable[[NDArray[np.uint8]], Tensor]
 _TOY_SEED = 7
 _CROPS_PER_PASS = 4
 """On a CPU more crops at once are slower: their activations no longer fit the allocator's reused memory."""
+_SMALL_CROPS_PER_PASS = 32
+"""Below 224 pixels a layer of four crops takes less time than its call does."""
+_CROPS_ON_GPU = 256
 _RULE = 1
 """Raise when the meaning of cached numbers changes, so that old caches are not read as new ones."""
 
@@ -39,18 +48,23 @@ _RULE = 1
 class Backbone:
     """A network cut in two. Equal fingerprints mean equal cached numbers and equal fresh tails.
 
+    On a GPU the prefix runs in mixed precision: there numbers are equal to about three digits, and the last bits may
+    depend on what else is in the pass.
+
     ``mean`` and ``std`` are for pixels in [0, 1]; ``token_shape`` is the shape of one cached crop and ``dim`` the
     size of the tail's output.
     """
 
     name: str
     fingerprint: str
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: Triple
+    std: Triple
     view_spec: ViewSpec
     token_shape: tuple[int, ...]
     dim: int
     path: str
+    config: BackboneConfig = field(repr=False)
+    """What ``load_backbone`` makes the same one of."""
     device: torch.device = field(repr=False)
     network: nn.Module = field(repr=False)
     """The frozen prefix: normalised pixels (n, 3, size, size) to the tail's input."""
@@ -62,8 +76,39 @@ class Backbone:
 
     def prefix(self, crops: NDArray[np.uint8]) -> Tensor:
         """Cached input of the tail, (n, *token_shape) float32, of crops (n, size, size, 3)."""
-        step = _CROPS_PER_PASS if self.device.type == "cpu" else max(len(crops), 1)
-        parts = [self._pass(crops[i : i + step]) for i in range(0, len(crops), step)]
+        return self._in_passes(self._pass, crops)
+
+    def opened(self) -> Run:
+        """``prefix`` as its runner computes it, for many calls from any thread, each on one core.
+
+        It cannot be sent to other processes, a backbone can.
+        """
+        if self.config.runner == "torch" or self.device.type != "cpu":
+            return self.prefix
+        run = one_core_session(self._graph)
+        return lambda crops: self._in_passes(run, crops)
+
+    @cached_property
+    def _graph(self) -> bytes:
+        """The prefix as an ONNX file; it takes seconds to write, so only those who fill a store do."""
+        graph = to_onnx(_FromPixels(self.network, self.mean, self.std), self.image_size, "crops")
+        content: bytes = graph.SerializeToString()
+        return content
+
+    @property
+    def crops_together(self) -> int:
+        """How many crops of several images may share a pass; 1 if every image has passes of its own."""
+        if self.device.type != "cpu":
+            return _CROPS_ON_GPU
+        step = crops_per_pass(self.image_size)
+        return step if step > _CROPS_PER_PASS else 1
+
+    def _in_passes(self, run: Run, crops: NDArray[np.uint8]) -> Tensor:
+        if self.device.type != "cpu":
+            return run(crops) if len(crops) else torch.empty((0, *self.token_shape))
+        step = crops_per_pass(self.image_size)
+        fixed = step > _CROPS_PER_PASS
+        parts = [_one_pass(run, crops[i : i + step], step if fixed else 0) for i in range(0, len(crops), step)]
         return torch.cat(parts) if parts else torch.empty((0, *self.token_shape))
 
     def new_tail(self) -> nn.Module:
@@ -72,15 +117,48 @@ class Backbone:
 
     @torch.inference_mode()
     def _pass(self, crops: NDArray[np.uint8]) -> Tensor:
-        # (n, 3, size, size) in memory order n, y, x, channel: what convolutions on a CPU like best
-        images = torch.from_numpy(np.ascontiguousarray(crops)).to(self.device).permute(0, 3, 1, 2).float()
-        mean, std = (images.new_tensor(v).mul(255).view(3, 1, 1) for v in (self.mean, self.std))
-        cached: Tensor = self.network(images.sub_(mean).div_(std))
+        on_gpu = self.device.type == "cuda"
+        pixels = torch.from_numpy(np.ascontiguousarray(crops))
+        pixels = (pixels.pin_memory() if on_gpu else pixels).to(self.device, non_blocking=on_gpu)
+        images = _normalised(pixels, self.mean, self.std)
+        with mixed_precision(self.device):
+            cached: Tensor = self.network(images)
+        if on_gpu and not cached.isfinite().all():  # beyond the range of float16
+            cached = self.network(images)
         return cached.float().cpu()
+
+
+def crops_per_pass(image_size: int) -> int:
+    """Four at 224 pixels and above; below, as many as have the same number of pixels, within limits."""
+    return max(_CROPS_PER_PASS, min(_SMALL_CROPS_PER_PASS, _CROPS_PER_PASS * 224**2 // image_size**2))
+
+
+def _one_pass(run: Run, crops: NDArray[np.uint8], length: int) -> Tensor:
+    """``run`` over the crops, with blank ones up to ``length``.
+
+    Kernels are chosen by the shape of the whole pass. With one shape for all, the numbers of a crop depend neither on
+    its place in the pass nor on the others in it.
+    """
+    blank = np.zeros((max(0, length - len(crops)), *crops.shape[1:]), np.uint8)
+    return run(np.concatenate([crops, blank]))[: len(crops)]
+
+
+def _normalised(pixels: Tensor, mean: Triple, std: Triple) -> Tensor:
+    """Float32 (n, 3, size, size) of pixels (n, size, size, 3), channels last in memory: what convolutions like best."""
+    images = pixels.permute(0, 3, 1, 2).float()
+    shift, scale = (torch.tensor(v, device=images.device).mul(255).view(3, 1, 1) for v in (mean, std))
+    return images.sub_(shift).div_(scale)
+
+
+def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Float16, as in the store, where it is faster: on a GPU."""
+    return torch.autocast("cuda", dtype=torch.float16) if device.type == "cuda" else nullcontext()
 
 
 def load_backbone(config: BackboneConfig, device: str | torch.device | None = None) -> Backbone:
     """The named network with its weights, cut for training; every mistake is one sentence."""
+    if config.runner == "onnx" and not has_onnx():
+        raise ConfigError("The runner 'onnx' needs onnxruntime: install agcd[onnx], or choose 'torch'.")
     model, weights, (mean, std) = _build(config)
     model.eval().requires_grad_(False)
     parts = cut(model, config.trainable_blocks, config.image_size)
@@ -88,6 +166,10 @@ def load_backbone(config: BackboneConfig, device: str | torch.device | None = No
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     shape, dim = _shapes(parts, config.image_size)
     facts = [_RULE, config.name, weights, config.image_size, mean, std, parts.path, shape]
+    if config.runner != "torch":  # its sums run in another order
+        facts.append(config.runner)
+    if (step := crops_per_pass(config.image_size)) != _CROPS_PER_PASS:
+        facts.append(step)
     return Backbone(
         name=config.name,
         fingerprint=digest(facts),
@@ -97,13 +179,27 @@ def load_backbone(config: BackboneConfig, device: str | torch.device | None = No
         token_shape=shape,
         dim=dim,
         path=parts.path,
+        config=config,
         device=place,
         network=parts.prefix.to(place),
         _tail=parts.tail,
     )
 
 
-Pixels = tuple[tuple[float, float, float], tuple[float, float, float]]
+class _FromPixels(nn.Module):
+    """A prefix that takes crops (n, size, size, 3) as they come, uint8."""
+
+    def __init__(self, network: nn.Module, mean: Triple, std: Triple) -> None:
+        super().__init__()
+        self.network = network
+        self.mean, self.std = mean, std
+
+    def forward(self, crops: Tensor) -> Tensor:
+        cached: Tensor = self.network(_normalised(crops, self.mean, self.std))
+        return cached
+
+
+Pixels = tuple[Triple, Triple]
 
 
 def _build(config: BackboneConfig) -> tuple[nn.Module, str, Pixels]:

@@ -6,6 +6,7 @@ blocks, and an adapter on pooled features; convolutional networks with a last 1Ã
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from agcd.errors import ConfigError
 from agcd.features.tails import BlocksTail, ClassTokenTail, ExactClassTokenTail, PointwiseConvTail, ResidualAdapter
+
+_MERGE_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,7 @@ def _merge_norms(module: nn.Module) -> None:
     """Fold each norm into the convolution listed right before it; what remains of it is its activation."""
     children = list(module.named_children())
     for (conv_name, conv), (norm_name, norm) in pairwise(children):
-        if isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+        if isinstance(conv, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d) and conv.out_channels == norm.num_features:
             setattr(module, conv_name, fuse_conv_bn_eval(conv, norm))
             setattr(module, norm_name, getattr(norm, "act", nn.Identity()))
     for child in module.children():
@@ -268,7 +271,25 @@ def _cut_pooled(model: Any, image_size: int | None) -> Cut:
     if type(model) is EfficientNet and _ends_in_pointwise(model):  # the same numbers, from faster parts
         parts = _cut_convolutional(model, image_size)
         prefix = nn.Sequential(parts.prefix, parts.tail.requires_grad_(False))
+    elif image_size is not None and (merged := _merged_if_equal(prefix, image_size)) is not None:
+        return Cut(merged, ResidualAdapter(int(size)), "pooled features with merged norms, residual adapter")
     return Cut(prefix, ResidualAdapter(int(size)), "pooled features, residual adapter")
+
+
+@torch.no_grad()
+def _merged_if_equal(network: nn.Module, image_size: int) -> nn.Module | None:
+    """The network with its norms merged, or None if it has none or does not run its layers in the order it lists them.
+
+    A network of timm's many may do so; that it gives the same numbers is therefore tried.
+    """
+    if not any(isinstance(module, nn.BatchNorm2d) for module in network.modules()):
+        return None
+    merged = deepcopy(network)
+    _merge_norms(merged)
+    image = torch.randn(1, 3, image_size, image_size, generator=torch.Generator().manual_seed(0))
+    expected = network(image)
+    worst = (merged(image) - expected).abs().max()
+    return merged if worst <= _MERGE_TOLERANCE * expected.abs().max() else None
 
 
 class _Pooled(nn.Module):

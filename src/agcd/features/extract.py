@@ -1,8 +1,9 @@
 """Fill a feature store: decode in worker processes, run the frozen prefix here, write shard after shard.
 
 Only what is missing is computed, so a killed run continues where it stopped. The views of one image go through
-the prefix together, without other images and on one core, so the numbers depend neither on workers nor on cores
-nor on where a run was broken off; several images at a time keep all cores busy.
+the prefix together and on one core, without other images or, if they are small, in passes of a fixed number of crops.
+So the numbers depend neither on workers nor on cores nor on where a run was broken off; several passes at a time keep
+all cores busy. On a GPU passes are large and of any length: there the last bits may depend on an image's neighbours.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import torch
 
 from agcd.errors import StorageError
-from agcd.features.backbones import Backbone
+from agcd.features.backbones import Backbone, Run
 from agcd.features.decoding import Decoded, decoded
 from agcd.features.store import SHARD_BYTES, FeatureStore, Half, Item
 from agcd.features.views import Bad, Job
@@ -49,9 +50,10 @@ def fill(
     jobs = missing_jobs(store, wanted, bad)
     if jobs:
         n_items = sum(len(job.views) for job in jobs)
-        _check_space(store, n_items)
-        with _shown(progress, len(jobs), n_items) as advance:
-            bad |= _run(store, backbone, jobs, _default_workers(workers), shard_bytes, advance)
+        check_space(store, n_items)
+        with shown(progress, len(jobs), n_items) as advance:
+            n_workers = workers if workers is not None else _default_workers(backbone.device)
+            bad |= _run(store, backbone, jobs, n_workers, shard_bytes, advance)
     return bad
 
 
@@ -123,20 +125,34 @@ def _counted(done: Iterable[tuple[Job, Half | Bad]], advance: Callable[[], None]
 
 def computed(backbone: Backbone, pairs: Iterator[tuple[Job, Decoded]]) -> Generator[tuple[Job, Half | Bad]]:
     """The cached input of every job's crops, in order."""
-    n_threads = torch.get_num_threads() if backbone.device.type == "cpu" else 1
-    waiting: deque[tuple[Job, Future[Half | Bad]]] = deque()
+    run, n_threads = backbone.opened(), torch.get_num_threads() if backbone.device.type == "cpu" else 1
+    waiting: deque[Future[list[tuple[Job, Half | Bad]]]] = deque()
     with _single_core_threads(n_threads) as pool:
-        for job, crops in pairs:
-            waiting.append((job, pool.submit(_one_image, backbone, crops)))
+        for group in _grouped(pairs, backbone.crops_together):
+            waiting.append(pool.submit(_one_group, run, group))
             if len(waiting) == 2 * n_threads:
-                first, future = waiting.popleft()
-                yield first, future.result()
-        for job, future in waiting:
-            yield job, future.result()
+                yield from waiting.popleft().result()
+        for future in waiting:
+            yield from future.result()
 
 
-def _one_image(backbone: Backbone, crops: Decoded) -> Half | Bad:
-    return crops if isinstance(crops, Bad) else to_half(backbone.prefix(crops).numpy())
+def _grouped(pairs: Iterable[tuple[Job, Decoded]], n_crops: int) -> Iterator[list[tuple[Job, Decoded]]]:
+    """Neighbours with at most ``n_crops`` views together; an image that has more stands alone."""
+    group: list[tuple[Job, Decoded]] = []
+    for job, crops in pairs:
+        if group and sum(len(other.views) for other, _ in group) + len(job.views) > n_crops:
+            yield group
+            group = []
+        group.append((job, crops))
+    if group:
+        yield group
+
+
+def _one_group(run: Run, group: Sequence[tuple[Job, Decoded]]) -> list[tuple[Job, Half | Bad]]:
+    good = [crops for _, crops in group if not isinstance(crops, Bad)]
+    values = run(np.concatenate(good)).numpy() if good else np.empty(0, np.float32)
+    parts = iter(np.split(values, np.cumsum([len(crops) for crops in good])[:-1]))
+    return [(job, crops if isinstance(crops, Bad) else to_half(next(parts))) for job, crops in group]
 
 
 @contextmanager
@@ -160,7 +176,7 @@ def to_half(values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Half |
     return np.clip(values, -_HALF_MAX, _HALF_MAX).astype(np.float16)
 
 
-def _check_space(store: FeatureStore, n_items: int) -> None:
+def check_space(store: FeatureStore, n_items: int) -> None:
     need, free = n_items * store.item_bytes, shutil.disk_usage(store.folder).free
     log.info("features need %s, %s free at %s", _size(need), _size(free), store.folder)
     if need > free:
@@ -174,16 +190,14 @@ def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.1f} MB"
 
 
-def _default_workers(workers: int | None) -> int:
-    """One process per two cores: decoding takes about a tenth of the prefix's time."""
-    if workers is not None:
-        return workers
+def _default_workers(device: torch.device) -> int:
+    """One process per two cores, as decoding takes a tenth to a fifth of the prefix's time; all but one for a GPU."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(8, cores // 2))
+    return max(1, min(8, cores // 2)) if device.type == "cpu" else max(1, min(32, cores - 1))
 
 
 @contextmanager
-def _shown(progress: Progress | None, n_images: int, n_items: int) -> Iterator[Callable[[], None]]:
+def shown(progress: Progress | None, n_images: int, n_items: int) -> Iterator[Callable[[], None]]:
     """Count images for the caller's ``progress``, a bar on a terminal, or one log line before and after."""
     started = time.monotonic()
     log.info("computing features of %d images, %d views", n_images, n_items)
@@ -191,16 +205,21 @@ def _shown(progress: Progress | None, n_images: int, n_items: int) -> Iterator[C
         done = iter(range(1, n_images + 1))
         yield lambda: progress(next(done), n_images)
     elif sys.stderr.isatty():
-        with _bar(n_images) as advance:
+        with _bar(n_images, n_items) as advance:
             yield advance
     else:
         yield lambda: None
     seconds = time.monotonic() - started
-    log.info("features of %d images in %.0f s, %.1f images/s", n_images, seconds, n_images / max(seconds, 1e-9))
+    speed = _speed(n_images / max(seconds, 1e-9), n_items / n_images)
+    log.info("features of %d images in %.0f s, %s", n_images, seconds, speed)
+
+
+def _speed(images_per_second: float, crops_per_image: float) -> str:
+    return f"{images_per_second:.1f} images/s, {images_per_second * crops_per_image:.0f} crops/s"
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[], None]]:
+def _bar(n_images: int, n_items: int) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Task as RichTask
@@ -208,7 +227,7 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
 
     class Speed(ProgressColumn):
         def render(self, task: RichTask) -> Text:
-            return Text(f"{task.speed:.1f} images/s" if task.speed else "")
+            return Text(_speed(task.speed, n_items / n_images) if task.speed else "")
 
     columns: Iterable[ProgressColumn] = (
         TextColumn("features"),
@@ -218,5 +237,5 @@ def _bar(total: int) -> Iterator[Callable[[], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), speed_estimate_period=60) as bar:
-        task = bar.add_task("features", total=total)
+        task = bar.add_task("features", total=n_images)
         yield lambda: bar.advance(task)

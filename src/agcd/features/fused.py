@@ -55,10 +55,8 @@ def _images_per_piece(x: Tensor) -> int:
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, x: Tensor) -> Tensor:
-        weights, mix = (
-            u.new_empty((*u.shape[:2], x.shape[1])),
-            torch.empty_like(u, memory_format=torch.contiguous_format),
-        )
+        weights = u.new_empty((*u.shape[:2], x.shape[1]))
+        mix = torch.empty_like(u, memory_format=torch.contiguous_format)
         for part, tokens in _pieces(x, _images_per_piece(x)):
             scores = torch.bmm(u[part], tokens.transpose(1, 2))
             torch.softmax(scores, -1, out=weights[part])
@@ -72,10 +70,9 @@ class _Attend(torch.autograd.Function):
         weights, x = ctx.saved_tensors
         grad_u = torch.empty_like(grad, memory_format=torch.contiguous_format)
         for part, tokens in _pieces(x, _images_per_piece(x)):
-            a = weights[part]
-            grad_a = torch.bmm(grad[part], tokens.transpose(1, 2)).mul_(a)
-            grad_a.addcmul_(a, grad_a.sum(-1, keepdim=True), value=-1)
-            torch.bmm(grad_a, tokens, out=grad_u[part])
+            grad_weights = torch.bmm(grad[part], tokens.transpose(1, 2))
+            grad_scores = torch._softmax_backward_data(grad_weights, weights[part], -1, torch.float32)
+            torch.bmm(grad_scores, tokens, out=grad_u[part])
         return grad_u, None
 
 

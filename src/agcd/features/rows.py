@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from agcd.features.backbones import Backbone
-from agcd.features.extract import fill
-from agcd.features.store import FeatureStore
+from agcd.config import BackboneConfig
+from agcd.errors import ConfigError, StorageError
+from agcd.features.backbones import Backbone, load_backbone
+from agcd.features.extract import fill as fill_here
+from agcd.features.store import Allocate, FeatureStore
 from agcd.features.tails import ResidualAdapter
 from agcd.features.views import Bad, Job, load_views
-from agcd.files import digest, digest_bytes
-from agcd.types import Dataset, FloatArray, IntArray
+from agcd.files import digest, digest_bytes, read_json, write_json
+from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
 
 log = logging.getLogger("agcd")
+
+
+class Fill(Protocol):
+    """Stores the first n views of every (content key, path, n); returns the unusable keys with their reasons."""
+
+    def __call__(
+        self,
+        store: FeatureStore,
+        backbone: Backbone,
+        wanted: Sequence[tuple[str, Path, int]],
+        *,
+        workers: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, str]: ...
 
 
 class RowFeatures(Protocol):
@@ -49,8 +65,11 @@ class RowFeatures(Protocol):
         """Rows without usable content, with the reason; they read as zeros."""
         ...
 
-    def read(self, rows: IntArray, views: IntArray) -> Tensor:
-        """The tail's input (len(rows), *shape): float16 from a store, else float32; tails take both."""
+    def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
+        """The tail's input (len(rows), *shape): float16 from a store, else float32; tails take both.
+
+        ``allocate`` may be asked for the memory of the result (see ``reading.read_ahead``).
+        """
         ...
 
     def new_tail(self) -> nn.Module:
@@ -81,7 +100,7 @@ class EmbeddingRows:
         self._x = torch.from_numpy(values)
         self._dropout = dropout
 
-    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+    def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         return self._x[torch.from_numpy(np.asarray(rows, dtype=np.int64))]
 
     def new_tail(self) -> nn.Module:
@@ -96,6 +115,7 @@ def open_stored(
     *,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
+    fill: Fill | None = None,
 ) -> StoredRows:
     """Compute what is missing in the store below ``cache_dir``, then read from it."""
     assert dataset.paths is not None
@@ -103,7 +123,7 @@ def open_stored(
     store = FeatureStore(cache_dir / "features", spec, backbone.token_shape)
     counts = np.where(dataset.is_test, 1, n_views).tolist()
     wanted = list(zip(dataset.keys, dataset.paths, counts, strict=True))
-    bad = fill(store, backbone, wanted, workers=workers, progress=progress)
+    bad = (fill or fill_here)(store, backbone, wanted, workers=workers, progress=progress)
     return StoredRows(dataset, backbone, store, n_views, bad)
 
 
@@ -117,17 +137,17 @@ class StoredRows:
         self.bad_rows: Mapping[int, str] = {row: bad[key] for row, key in enumerate(dataset.keys) if key in bad}
         self.fingerprint = _fingerprint("stored", dataset, backbone, n_views)
         self._backbone, self._store = backbone, store
-        self._is_test = dataset.is_test
+        self._keys, self._is_test = dataset.keys, dataset.is_test
         self._places = np.full((self.n_rows, n_views, 2), -1, dtype=np.int64)
         for row, key in enumerate(dataset.keys):
             if key not in bad:
                 count = 1 if dataset.is_test[row] else n_views
                 self._places[row, :count] = store.locate([(key, view) for view in range(count)])
 
-    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+    def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         if (views[self._is_test[rows]] > 0).any():
             raise IndexError("test rows hold view 0 only")
-        return torch.from_numpy(self._store.gather(self._places[rows, views]))
+        return torch.from_numpy(self._store.gather(self._places[rows, views], allocate))
 
     def new_tail(self) -> nn.Module:
         return self._backbone.new_tail()
@@ -136,10 +156,13 @@ class StoredRows:
 class OnlineRows:
     """Features computed at every read, on no disk: every view number is its own random crop.
 
-    A file that cannot be decoded reads as zeros and joins ``bad_rows`` when it is first met.
+    Test views, which every evaluation reads again, stay in memory if they are not too many. A file that cannot be
+    decoded reads as zeros and joins ``bad_rows`` when it is first met.
     """
 
     n_views = 2**31 - 1
+    kept_bytes = 2 * 2**30
+    """What all test views together may take."""
 
     def __init__(self, dataset: Dataset, backbone: Backbone) -> None:
         assert dataset.paths is not None
@@ -147,9 +170,21 @@ class OnlineRows:
         self.bad_rows: dict[int, str] = {}
         self.fingerprint = _fingerprint("online", dataset, backbone, self.n_views)
         self._backbone, self._paths, self._keys = backbone, dataset.paths, dataset.keys
+        shape = (self.n_rows, *backbone.token_shape)
+        keeps = 4 * np.prod(shape, dtype=np.int64) <= self.kept_bytes
+        self._test_views = torch.empty(shape if keeps else (0,))
+        self._is_kept = np.zeros(self.n_rows, dtype=bool)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agcd-decode")
 
-    def read(self, rows: IntArray, views: IntArray) -> Tensor:
+    def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
+        if len(self._test_views) == 0 or views.any():
+            return self._computed(rows, views)
+        new = np.unique(rows[~self._is_kept[rows]])
+        self._test_views[new] = self._computed(new, np.zeros_like(new))
+        self._is_kept[new] = True
+        return self._test_views[rows]
+
+    def _computed(self, rows: IntArray, views: IntArray) -> Tensor:
         jobs = [
             Job(str(self._paths[row]), self._keys[row], (view,))
             for row, view in zip(rows.tolist(), views.tolist(), strict=True)
@@ -173,6 +208,57 @@ class OnlineRows:
         if row not in self.bad_rows:
             log.warning("%s has no features: %s.", self._paths[row], reason)
             self.bad_rows[row] = reason
+
+
+def describe(features: RowFeatures, folder: Path) -> None:
+    """Write down in ``folder`` how another process opens the same features; a store stays where it is."""
+    facts: dict[str, Any] = {"fingerprint": features.fingerprint}
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(features, EmbeddingRows):
+        facts["dropout"] = features._dropout
+        x = features._x.numpy().copy()
+        x[list(features.bad_rows)] = np.nan
+        np.save(folder / "embeddings.npy", x, allow_pickle=False)
+    elif isinstance(features, StoredRows):
+        config = features._backbone.config
+        weights = config.weights.resolve() if config.weights else None
+        facts |= {
+            "backbone": config.model_copy(update={"weights": weights}).model_dump(mode="json"),
+            "store": str(features._store.folder.resolve()),
+            "n_views": features.n_views,
+            "keys": features._keys,
+            "is_test": features._is_test.tolist(),
+            "bad": {features._keys[row]: reason for row, reason in features.bad_rows.items()},
+        }
+    else:
+        raise ConfigError('Only stored features can be read by several processes: set backbone.cache to "store".')
+    write_json(folder / "features.json", facts)
+
+
+def reopen(folder: Path) -> RowFeatures:
+    """The features that ``describe`` wrote down; nothing is computed."""
+    facts = read_json(folder / "features.json")
+    features: RowFeatures
+    if "store" in facts:
+        features = _reopen_stored(facts)
+    else:
+        features = EmbeddingRows(np.load(folder / "embeddings.npy", allow_pickle=False), facts["dropout"])
+    if features.fingerprint != facts["fingerprint"]:
+        raise StorageError(f"The features described in {folder} have changed since: run the command again.")
+    return features
+
+
+def _reopen_stored(facts: dict[str, Any]) -> StoredRows:
+    is_test, unknown = np.array(facts["is_test"], dtype=bool), np.full(len(facts["keys"]), UNLABELLED, dtype=np.int64)
+    dataset = Dataset("reopened", (), unknown, is_test, tuple(facts["keys"]))
+    backbone = load_backbone(BackboneConfig.model_validate(facts["backbone"]), "cpu")
+    folder = Path(facts["store"])
+    try:
+        made = read_json(folder / "spec.json")
+        store = FeatureStore(folder.parent, made["spec"], tuple(made["shape"]))
+        return StoredRows(dataset, backbone, store, facts["n_views"], facts["bad"])
+    except (FileNotFoundError, KeyError):
+        raise StorageError(f"{folder} lacks features: it must lie on a disk that all processes share.") from None
 
 
 def _fingerprint(kind: str, dataset: Dataset, backbone: Backbone, n_views: int) -> str:

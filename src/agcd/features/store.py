@@ -12,7 +12,7 @@ disturb each other. A ``.npy`` that exists is whole and listed; a ``.json`` with
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ log = logging.getLogger("agcd")
 Item = tuple[str, int]
 """Content key and view number."""
 Half = NDArray[np.float16]
+Allocate = Callable[[tuple[int, ...], Any], NDArray[Any]]
+"""Gives an array of a shape and dtype, not filled."""
 SHARD_BYTES = 32 * 2**20
 """What a kill loses at most."""
 
@@ -83,10 +85,10 @@ class FeatureStore:
         """Shard and position (len(items), 2) of stored items."""
         return np.array([self._place[item] for item in items], dtype=np.int64).reshape(-1, 2)
 
-    def gather(self, places: IntArray) -> Half:
+    def gather(self, places: IntArray, allocate: Allocate = np.empty) -> Half:
         """Values (n, *shape) at ``places`` (n, 2); a negative shard gives zeros."""
         # np.empty asks for huge pages where torch.empty does not: 3x less time for 100 MB
-        values: Half = np.empty((len(places), *self.shape), dtype=np.float16)
+        values: Half = allocate((len(places), *self.shape), np.float16)
         for i in np.lexsort((places[:, 1], places[:, 0])).tolist():  # in the order of the disk
             shard, position = int(places[i, 0]), int(places[i, 1])
             values[i] = self._shards[shard][position] if shard >= 0 else 0

@@ -7,6 +7,7 @@ frozen, as the method trains nothing behind the last block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -152,6 +153,8 @@ class ResidualAdapter(nn.Module):
         super().__init__()
         hidden = hidden or max(1, dim // 2)
         self.noise = (dropout / (1 - dropout)) ** 0.5
+        self.draw: Callable[[Tensor], Tensor] = torch.randn_like
+        """Standard normal numbers in the shape of an input; processes that share a batch share one draw as well."""
         self.fc1 = nn.Linear(dim, hidden)
         self.fc2 = nn.Linear(hidden, dim)
         draw = torch.Generator().manual_seed(ADAPTER_SEED)
@@ -163,7 +166,7 @@ class ResidualAdapter(nn.Module):
         """Embeddings (n, dim) to features (n, dim)."""
         x = x.float()
         if self.training and self.noise:
-            x = x * (1 + self.noise * torch.randn_like(x))
+            x = x * (1 + self.noise * self.draw(x))
         adapted: Tensor = x + self.fc2(F.gelu(self.fc1(x)))
         return adapted
 

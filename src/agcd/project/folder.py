@@ -25,6 +25,7 @@ from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState
 
 if TYPE_CHECKING:
     from agcd.discovery.loop import Log
+    from agcd.engine import Engine
     from agcd.project.rounds import Trained
 
 Rows = tuple[tuple[str, ...], tuple[str, ...], BoolArray]
@@ -36,6 +37,8 @@ class Project:
 
     def __init__(self, folder: Path, store: Store, config: Config, images: Path, rows: Rows | None = None) -> None:
         self.folder, self.store, self.config, self.images = folder, store, config, images
+        self.engine: Engine | None = None
+        """Where features are computed and rounds are trained; None does both here."""
         self.keys, self.paths, self.is_test = rows or store.rows()
 
     @property
@@ -109,9 +112,9 @@ class Project:
 
     def predict(self, new_images: Sequence[Path]) -> dict[str, list[Any]]:
         """Classes of images that are not in the project: one folder, or files."""
-        from agcd.project import rounds
+        from agcd.project.predicting import predict
 
-        return rounds.predict(self, new_images)
+        return predict(self, new_images)
 
     def export(self, out: Path, *, onnx: bool = False) -> list[Path]:
         """Write labels, predictions and the classifier, each in several formats; returns the files."""

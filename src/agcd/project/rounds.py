@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agcd.data.folder import from_folder
-from agcd.data.items import Item, image_dataset
 from agcd.discovery.fitted import Fitted
 from agcd.discovery.loop import Log
 from agcd.errors import ConfigError, DataError
@@ -19,11 +17,9 @@ from agcd.features.rows import RowFeatures
 from agcd.files import read_json
 from agcd.project.atlas import NO_SLOT, Atlas, has_atlas, top_of, write_atlas
 from agcd.project.estimate import NumberOfClasses, read_estimate, write_estimate
-from agcd.project.tables import shown_name
 from agcd.records.queries import Question, StoredQuery, add_query
 from agcd.session import ProjectFolders, Session, check_labels, without_bad_rows
-from agcd.strategies.uncertainty import margin_of
-from agcd.types import Dataset, LabelMapping, LabelState
+from agcd.types import LabelMapping, LabelState
 
 if TYPE_CHECKING:
     from agcd.project.folder import Project
@@ -134,53 +130,20 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     return add_query(project.store, number, query.strategy, query.model_id, questions)
 
 
-def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]]:
-    """Class, old or new, probability and margin of images from elsewhere; unusable ones have a reason instead."""
-    names, novel = project.slot_names()
-    dataset, shown = _new_dataset(new_images)
-    # New images are looked at once: their features are not worth a place on the disk.
-    features = open_features(dataset, project.config.backbone.model_copy(update={"cache": "off"}), project.folder)
-    fitted = Fitted.load(checked_run(project, project.n_finished - 1) / "model.safetensors", features)
-    prediction = fitted.predict(features, np.arange(dataset.n_rows))
-    good = [row for row in range(dataset.n_rows) if row not in features.bad_rows]
-    slots = prediction.y_slot[good].tolist()
-    bad = [(shown[row], reason) for row, reason in sorted(features.bad_rows.items())]
-    bad += [(refused.path, refused.reason) for refused in dataset.quarantine]
-    blank = [None] * len(bad)
-    return {
-        "path": [*(shown[row] for row in good), *(path for path, _ in bad)],
-        "class": [*(shown_name(names, slot) for slot in slots), *blank],
-        "novel": [*(bool(novel[slot]) for slot in slots), *blank],
-        "probability": [*prediction.probs.max(1)[good].tolist(), *blank],
-        "margin": [*margin_of(prediction.probs)[good].tolist(), *blank],
-        "problem": [*[None] * len(good), *(reason for _, reason in bad)],
-    }
-
-
-def _new_dataset(new_images: Sequence[Path]) -> tuple[Dataset, list[str]]:
-    """The images and how their paths are shown."""
-    if len(new_images) == 1 and new_images[0].is_dir():
-        dataset = from_folder(new_images[0])
-        return dataset, [path.relative_to(new_images[0]).as_posix() for path in dataset.paths or ()]
-    for path in new_images:
-        if not path.is_file():
-            raise DataError(f"{path} is not an image file; give one folder, or files.")
-    items = [Item(path, str(path), None) for path in new_images]
-    dataset = image_dataset("new images", items, otherwise="None of the given files is a usable image")
-    return dataset, [str(path) for path in dataset.paths or ()]
-
-
 def row_features(project: Project, progress: Progress | None = None) -> RowFeatures:
     """The features of every image, made where they are missing."""
     for number in range(project.n_finished):
         checked_run(project, number)
-    return open_features(project.dataset(), project.config.backbone, project.folder / "cache", progress=progress)
+    fill = project.engine.fill if project.engine else None
+    cache = project.folder / "cache"
+    return open_features(project.dataset(), project.config.backbone, cache, progress=progress, fill=fill)
 
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
     """A session that has taken up the finished rounds."""
     folders = ProjectFolders(project.folder)
-    session = Session(features, labels, project.config, project.n_slots, folders, echo=echo)
+    fit = project.engine.fit if project.engine else None
+    session = Session(features, labels, project.config, project.n_slots, folders, echo=echo, fit=fit)
     session.resume(n_rounds)
     return session
 

@@ -14,6 +14,7 @@ from agcd.bench.paper.render import markdown, raw_csv
 from agcd.bench.paper.study import Study, Wanted, with_estimates
 from agcd.bench.paper.tables import TABLES, Table
 from agcd.bench.runner import Say, run_bench, say_at_once
+from agcd.engine import Engine
 from agcd.errors import ConfigError, did_you_mean
 from agcd.files import written_aside
 from agcd.report.style import png_bytes
@@ -38,7 +39,7 @@ def run_paper(
     out: Path,
     cache_dir: Path,
     *,
-    jobs: int | None = None,
+    engine: Engine | None = None,
     say: Say = say_at_once,
 ) -> str:
     """Write ``tables/NAME.md``, ``tables/NAME.csv``, ``figures/NAME.png`` and a page of all; returns the tables.
@@ -53,7 +54,7 @@ def run_paper(
     ]
     cells = needed_cells(plan)
     check_cells(cells)
-    run_bench(cells, out, cache_dir, jobs=jobs, say=say)
+    run_bench(cells, out, cache_dir, engine=engine, say=say)
     look, texts = Look(out, cache_dir), []
     for one, own in plan:
         say(f"writing {one.name}")

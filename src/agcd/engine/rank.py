@@ -1,0 +1,105 @@
+"""One of the processes that train together: ``torchrun … -m agcd.engine.rank RUN_DIR/team``.
+
+They speak through gloo, as training runs on CPUs. Gradients are summed by one call per step. DistributedDataParallel
+would send while the backward pass still goes on, which for a tail of one block saves little; it would also take means,
+and search at every step for parameters that no loss reaches (GCD and μGCD have some).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from agcd.discovery import get_trainer
+from agcd.discovery.team import Team, shares
+from agcd.engine.handover import read_job, write_error, write_outcome
+from agcd.errors import AgcdError
+
+UNTIL_CLOSED = "--until-closed"
+"""End when standard input does: whoever started this process has ended then, however suddenly."""
+
+
+class Ranks:
+    """The processes of torch's default group as a ``Team``."""
+
+    def __init__(self) -> None:
+        self.size, self.rank = dist.get_world_size(), dist.get_rank()
+
+    def gather(self, own: Tensor, n: int) -> Tensor:
+        whole: Tensor = _Gather.apply(own, shares(self.size, n), self.rank)  # type: ignore[no-untyped-call]
+        return whole
+
+    def add_up(self, tensors: Iterable[Tensor]) -> None:
+        parts = list(tensors)
+        if parts:
+            flat = torch.cat([part.flatten() for part in parts])
+            dist.all_reduce(flat)
+            for part, total in zip(parts, torch.split(flat, [part.numel() for part in parts]), strict=True):
+                part.copy_(total.view_as(part))
+
+    def follow(self, tensors: Iterable[Tensor]) -> None:
+        for tensor in tensors:
+            dist.broadcast(tensor, 0)
+
+    def wait(self) -> None:
+        dist.barrier()
+
+
+class _Gather(torch.autograd.Function):
+    """Shares of rows put together; the gradient of a share is its part of the whole one, which all processes have."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, parts: list[slice], rank: int) -> Tensor:
+        ctx.own = parts[rank]
+        sizes = [part.stop - part.start for part in parts]
+        padded = own.new_zeros(max(sizes), *own.shape[1:])  # gloo gathers equal shapes only
+        padded[: len(own)] = own
+        gathered = [torch.empty_like(padded) for _ in parts]
+        if len(padded):
+            dist.all_gather(gathered, padded)
+        return torch.cat([values[:size] for values, size in zip(gathered, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return gradients[0][ctx.own], None, None
+
+
+def train(folder: Path, team: Team) -> None:
+    """This process's part of the job in ``folder``; process 0 leaves the outcome there."""
+    config, job = read_job(folder, team)
+    outcome = get_trainer(config.trainer)(config).fit(job)
+    if team.rank == 0:
+        write_outcome(folder, outcome)
+    team.wait()
+
+
+def main(argv: Sequence[str]) -> None:
+    folder = Path(argv[0])
+    if UNTIL_CLOSED in argv[1:]:
+        threading.Thread(target=_end_with_input, daemon=True).start()
+    dist.init_process_group("gloo")
+    try:
+        train(folder, Ranks())
+    except AgcdError as error:
+        write_error(folder, error)
+        sys.exit(1)
+    finally:
+        dist.destroy_process_group()
+
+
+def _end_with_input() -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

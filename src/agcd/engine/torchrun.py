@@ -1,0 +1,151 @@
+"""Training in several processes that torchrun starts: this one hands over the job, follows the log and takes the model.
+
+With features in a store, every process maps the same files and reads its share of each batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from agcd.config import TrainConfig
+from agcd.discovery.job import Job, Outcome
+from agcd.discovery.loop import LOG, continue_log, epochs_done, read_log
+from agcd.engine.handover import OUTPUT, read_error, read_outcome, write_job
+from agcd.engine.local import LocalEngine
+from agcd.engine.rank import UNTIL_CLOSED
+from agcd.errors import AgcdError, ConfigError, EngineError
+
+log = logging.getLogger("agcd")
+
+_ALL_ROWS_AT_ONCE = {"pim"}
+"""Trainers without batches that could be shared."""
+_LOOK_SECONDS = 0.2
+_END_SECONDS = 30.0
+
+
+class TorchrunEngine(LocalEngine):
+    """Training shared by processes on this machine, or on several; all other work as ``LocalEngine`` does it.
+
+    Parameters
+    ----------
+    processes : how many per machine; None is one per core
+    nodes : how many machines; on each other one somebody starts the command that the log tells
+    rendezvous : ``HOST:PORT`` where machines find each other, HOST being one of them
+    """
+
+    def __init__(self, processes: int | None = None, nodes: int = 1, rendezvous: str | None = None) -> None:
+        super().__init__(processes)
+        if nodes > 1 and rendezvous is None:
+            raise ConfigError(f"{nodes} machines need an address where they find each other: HOST:PORT.")
+        self.nodes, self.rendezvous = nodes, rendezvous
+
+    def fit(self, config: TrainConfig, job: Job) -> Outcome:
+        """As one process would, to float tolerance; ``job.evaluate`` is not called, as nobody here has the model."""
+        if config.trainer in _ALL_ROWS_AT_ONCE:
+            log.info("the trainer %s takes all rows at once: it runs in one process", config.trainer)
+            return super().fit(config, job)
+        if self.nodes * self._processes_here == 1:
+            return super().fit(config, job)
+        folder = (job.run_dir / "team").resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        write_job(folder, config, job)
+        n_done = epochs_done(job.run_dir)
+        continue_log(job.run_dir / LOG, n_done)
+        with self._started(folder) as torchrun:
+            _follow(torchrun, job, n_done)
+        if torchrun.returncode:
+            raise _failure(folder, torchrun.returncode)
+        outcome = read_outcome(folder, job.features)
+        shutil.rmtree(folder)
+        return outcome
+
+    @contextmanager
+    def _started(self, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """torchrun with its processes, which are gone at the end: by themselves, or because nobody waits for them."""
+        threads = max(1, torch.get_num_threads() // self._processes_here)
+        command = [*self._options(), str(folder)]
+        if self.nodes > 1:
+            log.warning("Start this on each other machine: torchrun %s", " ".join(command))
+        with (folder / OUTPUT).open("wb") as output:
+            torchrun = subprocess.Popen(
+                [sys.executable, "-m", "torch.distributed.run", *command, UNTIL_CLOSED],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"},
+                start_new_session=True,  # Ctrl-C is for this process alone
+            )
+        try:
+            yield torchrun
+        finally:
+            _end(torchrun)
+
+    def _options(self) -> list[str]:
+        here = ["--standalone", "--local-addr", "127.0.0.1"]  # the machine's own name may not resolve
+        there = ["--rdzv-backend", "c10d", "--rdzv-endpoint", str(self.rendezvous)]
+        n_processes = ["--nnodes", str(self.nodes), "--nproc-per-node", str(self._processes_here)]
+        return [*n_processes, *(here if self.nodes == 1 else there), "--max-restarts", "0", "-m", "agcd.engine.rank"]
+
+    @property
+    def _processes_here(self) -> int:
+        return self.processes or os.cpu_count() or 1
+
+
+def _follow(torchrun: subprocess.Popen[bytes], job: Job, n_seen: int) -> None:
+    """Echo the lines of the run's log behind the first ``n_seen`` as they appear, until torchrun ends."""
+    ended = False
+    while not ended:
+        ended = torchrun.poll() is not None  # before the look, so that the last lines are seen
+        lines = read_log(job.run_dir / LOG)
+        for line in lines[n_seen:]:
+            if job.echo:
+                job.echo(line)
+        n_seen = len(lines)
+        if not ended:
+            time.sleep(_LOOK_SECONDS)
+
+
+def _end(torchrun: subprocess.Popen[bytes]) -> None:
+    assert torchrun.stdin is not None
+    torchrun.stdin.close()  # what ends its processes
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if torchrun.poll() is None:
+            torchrun.send_signal(number)
+            try:
+                torchrun.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+
+
+def _failure(folder: Path, code: int) -> AgcdError:
+    """What to tell about processes that ended before the training did."""
+    told = read_error(folder)
+    if told:
+        return told
+    codes = [int(found) for found in re.findall(rb"exitcode\s*: (-?\d+)", (folder / OUTPUT).read_bytes())]
+    # Whoever lost its partner fails as well, and torchrun ends the rest by SIGTERM.
+    killed = [found for found in codes if found < 0 and found != -signal.SIGTERM]
+    return EngineError(
+        f"A training process died (exit code {[*killed, *codes, code][0]}) {_where(folder.parent)}: run the same "
+        f"command again, and it goes on from there ({folder / OUTPUT} holds what was printed)."
+    )
+
+
+def _where(run_dir: Path) -> str:
+    done, lines = epochs_done(run_dir), read_log(run_dir / LOG)
+    if not lines:
+        return "in the first epoch"
+    n_epochs = lines[-1]["n_epochs"]
+    return f"in epoch {done + 1} of {n_epochs}" if done < n_epochs else "after the last epoch"
