@@ -42,7 +42,10 @@ class StoredTokens:
         self._places = self.store.locate(items).reshape(n_rows, n_views, 2)
 
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
-        return torch.from_numpy(self.store.gather(self._places[rows, views], allocate))
+        return torch.from_numpy(self.store.gather(self._places[rows, views], allocate, torch.get_num_threads()))
+
+    def announce(self, rows: IntArray, views: IntArray) -> None:
+        self.store.announce(self._places[rows, views])
 
     def new_tail(self) -> nn.Module:
         return deepcopy(self._tail)

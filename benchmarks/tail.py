@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from agcd.features.cuts import cut
-from agcd.features.reading import read_ahead
+from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
 from agcd.features.torchvision_compat import import_timm
 from agcd.types import IntArray
@@ -115,7 +115,7 @@ def cached_step(model: Any, repeats: int) -> tuple[float, Step]:
 def _epoch(tail: nn.Module, tokens: RowFeatures, optimiser: torch.optim.SGD, direction: Tensor) -> float:
     """Seconds per step of ten steps."""
     start = time.perf_counter()
-    for inputs in read_ahead(tokens, random_batches(10)):
+    for inputs in read_in_turn(tokens, random_batches(10)):
         optimiser.zero_grad(set_to_none=True)
         tail(inputs).backward(direction)
         optimiser.step()

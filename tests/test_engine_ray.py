@@ -27,6 +27,7 @@ from agcd.features.backbones import Backbone, load_backbone
 from agcd.features.store import FeatureStore
 from agcd.features.views import ViewSpec
 from agcd.files import digest_bytes
+from project_toys import make_project
 from toys import toy_images
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -279,3 +280,17 @@ def test_without_ray_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r'^The engine ray needs Ray: pip install "agcd\[ray\]"\.$'):
         open_engine("ray")
+
+
+def test_a_project_predicts_on_workers_what_it_predicts_here(
+    engine: RayEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = toy_images(tmp_path / "new", n_classes=2, n_per_class=4, seed=5)
+    (images / "damaged.png").write_bytes(b"not an image")
+    monkeypatch.setattr("agcd.project.predicting._CHUNK", 3)
+    with make_project(tmp_path / "project") as project:
+        project.train()
+        here = project.predict([images])
+        project.engine = engine
+        assert project.predict([images]) == here
+    assert len(here["path"]) >= 8

@@ -136,3 +136,17 @@ def test_any_filling_reads_back_what_was_added(
     asked = data.draw(st.lists(st.sampled_from(known), max_size=8)) if known else []
     assert store.missing(known) == []
     assert np.array_equal(store.gather(store.locate(asked)), values(asked))
+
+
+def test_announcing_and_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FeatureStore(tmp_path, "spec", (300, 7))
+    values = np.random.default_rng(0).standard_normal((6, 300, 7)).astype(np.float16)
+    items = [(f"key-{i}", 0) for i in range(6)]
+    store.add(items[:4], values[:4])
+    store.add(items[4:], values[4:])
+    places = np.concatenate([store.locate(items[::-1]), [[-1, -1]]])
+    store.announce(places)
+    monkeypatch.setattr("agcd.features.store._WORTH_THREADS", 0)
+    for n_threads in (1, 2, 3):
+        found = store.gather(places, n_threads=n_threads)
+        np.testing.assert_array_equal(found, [*values[::-1], np.zeros((300, 7))])

@@ -6,20 +6,17 @@ import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import softmax
 
 from agcd.errors import ConfigError
-from agcd.strategies import badge, diversity, get_strategy, head, list_strategies, select, strategy_options
+from agcd.strategies import badge, diversity, get_strategy, list_strategies, select, strategy_options
 from agcd.strategies._arrays import each_block, lowest, thin
 from agcd.strategies.novelty import equal_share, first_of_equal_share
-from agcd.strategies.uncertainty import judge
 from agcd.types import FloatArray, PoolView
 
 every_strategy = pytest.mark.parametrize("name", sorted(list_strategies()))
@@ -253,26 +250,3 @@ def test_distances_to_several_picks_are_those_to_the_nearest_of_them() -> None:
 
 
 # --- from features and a head ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_head_gives_the_softmax_of_its_logits(dtype: Any) -> None:
-    rng = np.random.default_rng(0)
-    x, weights, biases = rng.standard_normal((30, 6)).astype(dtype), rng.standard_normal((4, 6)), rng.standard_normal(4)
-    given_head = head.Head(weights, biases, temperature=0.2)
-    expected = softmax((x.astype(float) @ weights.T + biases) / 0.2, axis=1)
-    np.testing.assert_allclose(given_head.probs(x), expected, atol=1e-5)
-    np.testing.assert_allclose(head.Head(weights).probs(x), softmax(x.astype(float) @ weights.T / 0.1, 1), atol=1e-5)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_judging_features_equals_judging_the_saved_probabilities(metric: str, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((500, 6)).astype(np.float32)
-    given_head = head.Head(rng.standard_normal((4, 6)).astype(np.float32))
-    probs = head.save_probs(tmp_path / "probs.npy", x, given_head)
-    assert probs.dtype == np.float32
-    for found, expected in zip(head.judge_features(x, given_head, metric), judge(probs, metric), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ConfigError, match="Did you mean 'margin'"):
-        head.judge_features(x, given_head, "marign")

@@ -161,7 +161,7 @@ class Session:
     def pool_view(self) -> PoolView:
         """What the strategy may see: the student, its prediction of the pool, and the labelled rows."""
         fitted, labels = self.latest.fitted, self.labels
-        pool = fitted.predict(self.features, labels.pool_rows, "student")
+        pool = fitted.predict(self.features, labels.pool_rows, "student", scratch=self.latest.folder)
         labelled = fitted.predict(self.features, labels.labelled_rows, "student")
         weights, biases = fitted.student.linear_weights()
         return PoolView(
@@ -200,7 +200,8 @@ class Session:
             folder / "mapping.json",
             {"classes": self.labels.classes, "first": outcome.first.to_json(), "last": outcome.last.to_json()},
         )
-        write_predictions(folder / "predictions.parquet", self._predict_all(outcome.fitted), self.labels, outcome.last)
+        everything = self._predict_all(outcome.fitted, scratch=folder)
+        write_predictions(folder / "predictions.parquet", everything, self.labels, outcome.last)
         write_json(folder / "metrics.json", metrics)
         write_json(folder / "done.json", {"key": key, "version": __version__})
         (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -243,9 +244,9 @@ class Session:
             facts["evaluation"] = self.evaluate(outcome.fitted)
         return facts
 
-    def _predict_all(self, fitted: Fitted) -> Prediction:
+    def _predict_all(self, fitted: Fitted, scratch: Path) -> Prediction:
         rows = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
-        return fitted.predict(self.features, rows, "ema")
+        return fitted.predict(self.features, rows, "ema", scratch=scratch)
 
     def _load(self, folder: Path, number: int, key: str) -> Round:
         if read_json(folder / "done.json")["key"] != key:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import math
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +17,15 @@ from torch import Tensor, nn
 from agcd.discovery.heads import DiscoveryModel
 from agcd.discovery.loop import load_tensors, save_tensors
 from agcd.errors import WeightsError
-from agcd.features.reading import read_ahead
+from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
 from agcd.files import digest_bytes
-from agcd.types import IntArray, Prediction
+from agcd.types import FloatArray, IntArray, Prediction
 
 Which = Literal["student", "ema"]
 _BLOCK_NUMBERS = 32_000_000
 """Numbers per block of inference: bounds memory whatever the backbone."""
+_IN_MEMORY_BYTES = 2 * 2**30
 
 
 @dataclass
@@ -43,12 +46,17 @@ class Fitted:
     def model_id(self) -> str:
         return str(self.facts.get("model_id", ""))
 
-    def predict(self, features: RowFeatures, rows: IntArray, which: Which = "ema") -> Prediction:
-        """Slot probabilities (n, K) and unit-length features (n, d) of ``rows``, from the test view."""
+    def predict(
+        self, features: RowFeatures, rows: IntArray, which: Which = "ema", *, scratch: Path | None = None
+    ) -> Prediction:
+        """Slot probabilities (n, K) and unit-length features (n, d) of ``rows``, from the test view.
+
+        Arrays too large for memory are files in the folder ``scratch``, gone when nobody holds them any more.
+        """
         model = self.ema if which == "ema" else self.student
         model.eval()
-        probs = np.empty((len(rows), model.n_slots), np.float32)
-        vectors = np.empty((len(rows), features.dim), np.float32)
+        probs = roomy_array((len(rows), model.n_slots), scratch)
+        vectors = roomy_array((len(rows), features.dim), scratch)
         for block, inputs in blocks_of_test_views(features, rows):
             with torch.inference_mode():
                 hidden = nn.functional.normalize(model.embed(inputs), dim=1)
@@ -92,6 +100,14 @@ class Fitted:
         return Fitted(models[0], models[1], facts["n_old"], facts["student_temp"], facts)
 
 
+def roomy_array(shape: tuple[int, int], scratch: Path | None) -> FloatArray:
+    """An empty float32 array, in memory or, if it is large and there is a place for it, mapped from a nameless file."""
+    if scratch is None or 4 * math.prod(shape) <= _IN_MEMORY_BYTES:
+        return np.empty(shape, np.float32)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        return np.memmap(file, np.float32, "w+", shape=shape)
+
+
 def model_tensors(student: nn.Module, ema: nn.Module) -> dict[str, Tensor]:
     """Both models' states under one set of names."""
     return {
@@ -130,7 +146,7 @@ def blocks_of_test_views(features: RowFeatures, rows: IntArray) -> Iterator[tupl
     step = max(1, _BLOCK_NUMBERS // per_row)
     blocks = [slice(i, i + step) for i in range(0, len(rows), step)]
     requests = ((rows[block], np.zeros(len(rows[block]), np.int64)) for block in blocks)
-    yield from zip(blocks, read_ahead(features, requests), strict=True)
+    yield from zip(blocks, read_in_turn(features, requests), strict=True)
 
 
 def read_test_view(features: RowFeatures, rows: IntArray) -> Tensor:

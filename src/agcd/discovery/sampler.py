@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from agcd.discovery.team import ALONE, Team, share, worked
-from agcd.features.reading import read_ahead
+from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
 from agcd.types import IntArray
 
@@ -70,5 +70,5 @@ def read_batches(
             own = worked(share(team, len(rows)))
             yield np.concatenate([rows[own], rows[own]]), np.concatenate([first[own], second[own]])
 
-    for inputs in read_ahead(features, requests()):
+    for inputs in read_in_turn(features, requests()):
         yield Batch(being_read.popleft(), inputs)

@@ -1,13 +1,12 @@
-"""Reading features while the ones before are in use, into memory that is used again.
+"""Reading features batch by batch: the disk fetches the next ones meanwhile, and memory is used again.
 
-A batch of cached tokens is tens of megabytes: fresh pages for each cost as much time as copying the tokens.
+A batch of cached tokens is tens of megabytes: fresh pages for each cost as much time as copying the tokens. No thread
+reads ahead: it would take a core from the training step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,19 @@ from agcd.features.rows import RowFeatures
 from agcd.types import IntArray
 
 
-def read_ahead(features: RowFeatures, requests: Iterable[tuple[IntArray, IntArray]]) -> Iterator[Tensor]:
-    """``features.read`` of every (rows, views), in order; while one is in use the next is read.
+def read_in_turn(features: RowFeatures, requests: Iterable[tuple[IntArray, IntArray]]) -> Iterator[Tensor]:
+    """``features.read`` of every (rows, views), in order; while one is in use the disk fetches the next.
 
     What is yielded is good until the next one is asked for: its memory is then read into again.
     """
-    waiting: Future[Tensor] | None = None
-    buffers = cycle((Buffer(), Buffer()))
-    with ThreadPoolExecutor(1, thread_name_prefix="agcd-read") as reader:
-        for rows, views in requests:
-            reading = reader.submit(features.read, rows, views, next(buffers))
-            if waiting:
-                yield waiting.result()
-            waiting = reading
-        if waiting:
-            yield waiting.result()
+    buffer, announced = Buffer(), None
+    for request in requests:
+        features.announce(*request)
+        if announced:
+            yield features.read(*announced, buffer)
+        announced = request
+    if announced:
+        yield features.read(*announced, buffer)
 
 
 class Buffer:

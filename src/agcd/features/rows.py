@@ -68,8 +68,12 @@ class RowFeatures(Protocol):
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         """The tail's input (len(rows), *shape): float16 from a store, else float32; tails take both.
 
-        ``allocate`` may be asked for the memory of the result (see ``reading.read_ahead``).
+        ``allocate`` may be asked for the memory of the result (see ``reading.read_in_turn``).
         """
+        ...
+
+    def announce(self, rows: IntArray, views: IntArray) -> None:
+        """Say what will be read soon, so that a disk may fetch it meanwhile."""
         ...
 
     def new_tail(self) -> nn.Module:
@@ -102,6 +106,9 @@ class EmbeddingRows:
 
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         return self._x[torch.from_numpy(np.asarray(rows, dtype=np.int64))]
+
+    def announce(self, rows: IntArray, views: IntArray) -> None:
+        """They are in memory."""
 
     def new_tail(self) -> nn.Module:
         return ResidualAdapter(self.dim, dropout=self._dropout)
@@ -147,7 +154,11 @@ class StoredRows:
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         if (views[self._is_test[rows]] > 0).any():
             raise IndexError("test rows hold view 0 only")
-        return torch.from_numpy(self._store.gather(self._places[rows, views], allocate))
+        places = self._places[rows, views]
+        return torch.from_numpy(self._store.gather(places, allocate, torch.get_num_threads()))
+
+    def announce(self, rows: IntArray, views: IntArray) -> None:
+        self._store.announce(self._places[rows, views])
 
     def new_tail(self) -> nn.Module:
         return self._backbone.new_tail()
@@ -203,6 +214,9 @@ class OnlineRows:
 
     def new_tail(self) -> nn.Module:
         return self._backbone.new_tail()
+
+    def announce(self, rows: IntArray, views: IntArray) -> None:
+        """They are computed when they are read: all cores are at work meanwhile."""
 
     def _note(self, row: int, reason: str) -> None:
         if row not in self.bad_rows:

@@ -12,7 +12,9 @@ disturb each other. A ``.npy`` that exists is whole and listed; a ``.json`` with
 from __future__ import annotations
 
 import logging
+import mmap
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ Allocate = Callable[[tuple[int, ...], Any], NDArray[Any]]
 """Gives an array of a shape and dtype, not filled."""
 SHARD_BYTES = 32 * 2**20
 """What a kill loses at most."""
+_WORTH_THREADS = 4 * 2**20
+"""Fewer bytes are copied before threads have woken."""
 
 
 class FeatureStore:
@@ -49,6 +53,8 @@ class FeatureStore:
         if not (self.folder / "spec.json").exists():
             write_json(self.folder / "spec.json", {"spec": spec, "shape": list(shape), "dtype": "float16"})
         self._shards: list[Half] = []
+        self._first_byte: list[int] = []
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None
         self._place: dict[Item, tuple[int, int]] = {}
         self._known: set[str] = set()
         self.refresh()
@@ -85,14 +91,35 @@ class FeatureStore:
         """Shard and position (len(items), 2) of stored items."""
         return np.array([self._place[item] for item in items], dtype=np.int64).reshape(-1, 2)
 
-    def gather(self, places: IntArray, allocate: Allocate = np.empty) -> Half:
+    def gather(self, places: IntArray, allocate: Allocate = np.empty, n_threads: int = 1) -> Half:
         """Values (n, *shape) at ``places`` (n, 2); a negative shard gives zeros."""
         # np.empty asks for huge pages where torch.empty does not: 3x less time for 100 MB
         values: Half = allocate((len(places), *self.shape), np.float16)
-        for i in np.lexsort((places[:, 1], places[:, 0])).tolist():  # in the order of the disk
-            shard, position = int(places[i, 0]), int(places[i, 1])
-            values[i] = self._shards[shard][position] if shard >= 0 else 0
+
+        def copy(items: IntArray) -> None:
+            for i in items.tolist():
+                shard, position = int(places[i, 0]), int(places[i, 1])
+                values[i] = self._shards[shard][position] if shard >= 0 else 0
+
+        order = np.lexsort((places[:, 1], places[:, 0]))  # that of the disk
+        if n_threads == 1 or values.nbytes < _WORTH_THREADS:
+            copy(order)
+        else:
+            if self._threads is None or self._threads[0] < n_threads:
+                self._threads = n_threads, ThreadPoolExecutor(n_threads, thread_name_prefix="agcd-gather")
+            list(self._threads[1].map(copy, np.array_split(order, n_threads)))
         return values
+
+    def announce(self, places: IntArray) -> None:
+        """Let the disk fetch what will be gathered next; it costs no thread and nothing that is in memory already."""
+        if not hasattr(mmap, "MADV_WILLNEED"):
+            return
+        for shard, position in places[places[:, 0] >= 0].tolist():
+            mapped = self._shards[shard].base
+            assert isinstance(mapped, mmap.mmap)
+            start = self._first_byte[shard] + position * self.item_bytes
+            page = start - start % mmap.PAGESIZE
+            mapped.madvise(mmap.MADV_WILLNEED, page, start + self.item_bytes - page)
 
     def mark_bad(self, key: str, reason: str) -> None:
         """Remember that the content ``key`` cannot be decoded, so that it is not tried again."""
@@ -114,7 +141,7 @@ class FeatureStore:
         self._known.add(path.stem)
         try:
             items = [(str(key), int(view)) for key, view in read_json(path.with_suffix(".json"))["items"]]
-            values = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+            values = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             self._drop(path, str(error))
             return
@@ -124,6 +151,7 @@ class FeatureStore:
         for position, item in enumerate(items):
             self._place.setdefault(item, (len(self._shards), position))
         self._shards.append(values)
+        self._first_byte.append(values.offset)
 
     def _drop(self, path: Path, reason: str) -> None:
         log.warning("Cached features in %s are damaged (%s) and will be computed again.", path, reason)

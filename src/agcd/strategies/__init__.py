@@ -3,6 +3,13 @@
 A strategy is a function ``(view, budget, rng, **options) -> rows``: rows of the view, most wanted first, exactly
 ``min(budget, len(pool))`` of them. It is found by name here, by the entry point group ``agcd.strategies``, or by
 ``package.module:function``.
+
+Probabilities (n, K) and features (n, d) may be memory maps in float16, float32 or float64. All built-in strategies
+read them in blocks, so that beyond the inputs they hold at most 150 bytes per row and a few blocks of a megabyte per
+thread (as long as the rows of the view ascend; else the pool is copied once). CoreSet and BADGE are exact at any size
+and take ``max_candidates`` to be faster; the strategies that cluster (``kmeans``, ``typiclust``, ``alfa_mix``) or
+compare all pairs (``probcover``) work on at most ``max_candidates`` rows, drawn at random from a larger pool, of which
+they hold two copies of the features. The number of threads changes no answer.
 """
 
 from __future__ import annotations
@@ -18,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
-from agcd.strategies import alfa_mix, coverage, diversity, novelty, open_set, uncertainty
-from agcd.strategies._arrays import blocks
+from agcd.strategies import alfa_mix, badge, coverage, diversity, novelty, open_set, uncertainty
+from agcd.strategies._arrays import each_block, floats
 from agcd.types import FloatArray, IntArray, PoolView
 
 Strategy = Callable[..., IntArray]
@@ -32,7 +39,7 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "margin": uncertainty.margin,
         "kmeans": diversity.kmeans,
         "coreset": diversity.coreset,
-        "badge": diversity.badge,
+        "badge": badge.badge,
         "typiclust": coverage.typiclust,
         "probcover": coverage.probcover,
         "alfa_mix": alfa_mix.alfa_mix,
@@ -145,7 +152,7 @@ def _check_view(view: PoolView) -> None:
             f"A pool of {n} rows needs one line of probabilities and of features each, "
             f"got {view.probs.shape} and {view.features.shape}."
         )
-    if len(np.unique(view.rows)) != n:
+    if not (np.diff(view.rows) > 0).all() and len(np.unique(view.rows)) != n:
         raise DataError("The pool holds the same row more than once.")
     if len(known) != len(view.labelled_slots) or (len(known) and known.shape[1:] != view.features.shape[1:]):
         raise DataError(
@@ -154,9 +161,9 @@ def _check_view(view: PoolView) -> None:
         )
     if view.probs.shape[1] < 1 or not 0 <= view.n_old <= view.probs.shape[1]:
         raise DataError(f"n_old is {view.n_old}; it must lie between 0 and the {view.probs.shape[1]} slots.")
-    if not _all(view.probs, lambda p: bool(np.isfinite(p).all() and (p >= 0).all())):
+    if not _all(view.probs, lambda p: p.min(initial=0) >= 0 and p.max(initial=0) < np.inf):
         raise DataError("The probabilities hold a negative number, a NaN or an infinity; train again.")
-    if not all(_all(x, lambda x: bool(np.isfinite(x).all())) for x in (view.features, known) if len(x)):
+    if not all(_all(x, _finite) for x in (view.features, known) if len(x)):
         raise DataError("The features hold a NaN or an infinity; compute them again.")
     _check_optional_shapes(view)
 
@@ -175,14 +182,25 @@ def _check_optional_shapes(view: PoolView) -> None:
             raise DataError(f"{name} has the shape {given.shape}; {shape} fits the pool and its labels.")
 
 
-def _all(array: FloatArray, holds: Callable[[FloatArray], bool]) -> bool:
-    return all(holds(array[part]) for part in blocks(len(array), array.shape[1]))
+def _finite(x: FloatArray) -> bool:
+    return bool(x.min(initial=0) > -np.inf and x.max(initial=0) < np.inf)  # both are NaN where one number is
+
+
+def _all(array: FloatArray, holds: Callable[[FloatArray], Any]) -> bool:
+    faults: list[int] = []
+
+    def work(part: slice) -> None:
+        if not faults and not holds(floats(array[part])):
+            faults.append(part.start)
+
+    each_block(len(array), array.shape[1], work)
+    return not faults
 
 
 def _sorted_by_row(view: PoolView) -> PoolView:
-    order = np.argsort(view.rows, kind="stable")
-    if (np.diff(order) == 1).all():  # already sorted: a large memory-mapped pool is not copied
+    if (np.diff(view.rows) > 0).all():  # a large memory-mapped pool is not copied
         return view
+    order = np.argsort(view.rows, kind="stable")
     return replace(view, rows=view.rows[order], probs=view.probs[order], features=view.features[order])
 
 

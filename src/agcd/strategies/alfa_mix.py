@@ -8,13 +8,20 @@ import numpy as np
 from scipy.special import softmax
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, pair_squares, unit
+from agcd.strategies._arrays import blocks, each_block, pair_squares, unit
 from agcd.strategies.diversity import kmeans
-from agcd.strategies.uncertainty import Float64Array
+from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView
 
 
-def alfa_mix(view: PoolView, budget: int, rng: np.random.Generator, *, cap: float = 0.03125) -> IntArray:
+def alfa_mix(
+    view: PoolView,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    cap: float = 0.03125,
+    max_candidates: int = 100_000,
+) -> IntArray:
     """Picks a spread of the rows whose prediction changes when a little of a class mean is mixed in.
 
     ALFA-Mix (Parvaneh et al. 2022), in its closed form: towards each class mean z* the features h are mixed by
@@ -22,20 +29,26 @@ def alfa_mix(view: PoolView, budget: int, rng: np.random.Generator, *, cap: floa
     prediction changes for any class are candidates; while there are no more of them than questions, ``cap`` grows
     by its first value, up to 1. k-means with one cluster per question on the candidates' unit features then gives
     the rows nearest to its centres. Where candidates are too few, all are taken, nearest to a change first, and the
-    rest is drawn at random, without repeats (the published code can repeat).
+    rest is drawn at random, without repeats (the published code can repeat). Of more than ``max_candidates`` so many
+    are drawn at random and clustered.
 
     A class without labels has the mean of all labelled rows; with nothing labelled we take the mean of the pool.
     When the view does not hold the classifier, the mean features of each predicted slot, at unit length, stand in.
     """
     if not 0 < cap <= 1:
         raise ConfigError(f"cap is {cap}; it must be above 0 and at most 1.")
+    if max_candidates < 1:
+        raise ConfigError(f"max_candidates is {max_candidates}; it must be at least 1.")
     needed = caps_to_change(view)
     growths = np.maximum(np.ceil(needed / cap), 1)
     enough = np.sort(growths)[min(budget, len(growths) - 1)]
     candidates = np.flatnonzero(growths <= min(enough, np.ceil(1 / cap)))
     if len(candidates) > budget:
+        if len(candidates) > max(max_candidates, budget):
+            candidates = np.sort(rng.choice(candidates, max(max_candidates, budget), replace=False))
         rows = view.rows[candidates]
-        return kmeans(replace(view, rows=rows, features=unit(view.features[candidates])), budget, rng)
+        features = unit(view.features[candidates])
+        return kmeans(replace(view, rows=rows, features=features), budget, rng, max_candidates=None)
     candidates = candidates[np.argsort(needed[candidates], kind="stable")]
     rest = rng.permutation(np.setdiff1d(np.arange(len(needed)), candidates))
     order: IntArray = np.concatenate([candidates, rest])
@@ -55,13 +68,16 @@ def caps_to_change(view: PoolView) -> Float64Array:
     if len(weights) < 2:
         return out
     anchors = _class_means(view)
-    for part in blocks(len(out), len(weights) + view.features.shape[1]):
+
+    def work(part: slice) -> None:
         h = view.features[part].astype(np.float64)
         logits = h @ weights.T + biases
         gap, rise = _race(logits, weights, view.temperature)
         lead = np.where(rise > 0, gap / np.where(rise > 0, rise, 1), np.inf).min(1)
         reach = np.sqrt(pair_squares(h, anchors).max(1) / h.shape[1])
         out[part] = np.where(reach > 0, lead / np.where(reach > 0, reach, 1), np.inf)
+
+    each_block(len(out), len(weights) + view.features.shape[1], work)
     return out
 
 
@@ -87,9 +103,15 @@ def _classifier(view: PoolView) -> tuple[Float64Array, Float64Array]:
     if view.slot_weights is not None:
         biases = np.zeros(len(view.slot_weights)) if view.slot_biases is None else view.slot_biases
         return view.slot_weights.astype(np.float64), biases.astype(np.float64)
-    y_slot = view.probs.argmax(1)
-    means = [view.features[y_slot == slot].mean(0, dtype=np.float64) for slot in np.unique(y_slot)]
-    return unit(np.stack(means)).astype(np.float64), np.zeros(len(means))
+    y_slot = judge(view.probs, "msp")[1]
+    sums = np.zeros((view.probs.shape[1], view.features.shape[1]))
+    for part in blocks(len(y_slot), 1):
+        for slot in np.unique(y_slot[part]):
+            members = part.start + np.flatnonzero(y_slot[part] == slot)
+            sums[slot] += view.features[members].sum(0, dtype=np.float64)
+    size = np.bincount(y_slot, minlength=len(sums))
+    means = sums[size > 0] / size[size > 0, None]
+    return unit(means).astype(np.float64), np.zeros(len(means))
 
 
 def _class_means(view: PoolView) -> Float64Array:

@@ -2,7 +2,8 @@
 
 Both were made for the first questions of all, when no model can be trusted yet; they read features only. None of
 them holds an array of pool × pool numbers: TypiClust compares the members of one cluster, ProbCover keeps one *bit*
-per pair of at most ``max_candidates`` rows (50 MB for the default of 20,000).
+per pair of at most ``max_candidates`` rows (50 MB for the default of 20,000). A larger pool is thinned at random to
+``max_candidates`` first, so the memory is that of so many rows, whatever the pool.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, floats, pair_squares, rank_within, unit
+from agcd.strategies._arrays import blocks, floats, pair_squares, rank_within, thin, unit
 from agcd.strategies.diversity import nearest_labelled
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView
@@ -29,7 +30,14 @@ PURE_SHARE = 0.95
 N_PURITY_BALLS = 1000
 
 
-def typiclust(view: PoolView, budget: int, rng: np.random.Generator, *, max_clusters: int = 500) -> IntArray:
+def typiclust(
+    view: PoolView,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    max_clusters: int = 500,
+    max_candidates: int = 100_000,
+) -> IntArray:
     """Picks the most typical row of each cluster that has no label yet, large clusters first.
 
     TypiClust (Hacohen et al. 2022): k-means of labelled rows and pool together into as many clusters as there are
@@ -39,10 +47,12 @@ def typiclust(view: PoolView, budget: int, rng: np.random.Generator, *, max_clus
 
     Ours: a labelled *slot* counts once in the number of clusters, because here the labels of the start are many per
     class and would always exhaust ``max_clusters``; when the questions outnumber the clusters, the next typical
-    rows follow without measuring the clusters again.
+    rows follow without measuring the clusters again; of a larger pool only ``max_candidates`` rows drawn at random
+    are clustered and asked about.
     """
     if max_clusters < 1:
         raise ConfigError(f"max_clusters is {max_clusters}; it must be at least 1.")
+    view = thin(view, max_candidates, budget, rng)
     x, known = floats(view.features), view.labelled_features
     both = np.concatenate([x, known.astype(x.dtype)]) if len(known) else x
     n_clusters = min(len(np.unique(view.labelled_slots)) + budget, max_clusters)

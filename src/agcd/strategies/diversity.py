@@ -1,39 +1,48 @@
-"""Strategies that spread their picks over the feature space: k-means, CoreSet, BADGE.
+"""Strategies that spread their picks over the feature space: k-means and CoreSet.
 
-None of them forms an array of pool × pool or of pool × (slots · features): distances to one pick at a time are
-computed in blocks, so beyond the pool itself the memory is a few numbers per row.
+Neither forms an array of pool × pool: CoreSet measures the pool against a handful of picks at a time, in blocks, and
+k-means clusters a sample of a large pool.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, rank_within
+from agcd.strategies._arrays import blocks, each_block, floats, rank_within, thin
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import FloatArray, IntArray, PoolView
 
-ROUNDING = 1e-12
-"""A squared distance below this share of the two squared norms is rounding error of float64: it counts as zero."""
+FEWEST_CANDIDATES, MOST_CANDIDATES = 1 << 12, 1 << 17
+"""Of CoreSet's exact search: bounds of what is copied into memory at a time (200 MB for 384 numbers in float32)."""
 
 
 def kmeans(
-    view: PoolView, budget: int, rng: np.random.Generator, *, n_init: int = 1, minibatch: bool = False
+    view: PoolView,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    n_init: int = 1,
+    minibatch: bool = False,
+    max_candidates: int | None = 100_000,
 ) -> IntArray:
     """Picks the row nearest to each centre of a k-means clustering with as many clusters as questions.
 
     Large clusters come first. Where fewer clusters than questions are left (equal features), the next nearest
     members follow. ``n_init`` restarts are made (the paper's code left it to the library, whose default has
-    changed from 10 to 1); ``minibatch`` trades some quality for speed on large pools.
+    changed from 10 to 1). Of a pool larger than ``max_candidates`` so many rows are drawn at random, clustered and
+    asked about; ``minibatch`` trades some more quality for speed.
     """
     from sklearn.cluster import KMeans, MiniBatchKMeans  # here, because it takes a second to load
     from sklearn.exceptions import ConvergenceWarning
 
     if n_init < 1:
         raise ConfigError(f"n_init is {n_init}; it must be at least 1.")
-    x = np.asarray(view.features, dtype=np.result_type(view.features.dtype, np.float32))
+    view = thin(view, max_candidates, budget, rng)
+    x = floats(view.features)
     model = (MiniBatchKMeans if minibatch else KMeans)(
         min(budget, len(x)), n_init=n_init, random_state=int(rng.integers(2**31))
     )
@@ -48,23 +57,92 @@ def kmeans(
     return view.rows[np.lexsort((distance, -size, rank_within(cluster, distance)))[:budget]]
 
 
-def coreset(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
+def coreset(view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int | None = None) -> IntArray:
     """Picks, one after another, the row farthest from everything labelled or picked so far.
 
     Greedy farthest-first (Sener & Savarese 2018, without their integer programme). With nothing labelled the first
-    pick is the row farthest from the mean of the pool.
+    pick is the row farthest from the mean of the pool. Ties go to the lower row.
+
+    Exact at any size; with ``max_candidates`` so many rows are drawn at random first and the picks are among them.
     """
-    x, n = view.features, len(view.rows)
+    view = thin(view, max_candidates, budget, rng)
+    return view.rows[farthest_first(view.features, view.labelled_features, min(budget, len(view.rows)))]
+
+
+def farthest_first(x: FloatArray, labelled: FloatArray, count: int) -> IntArray:
+    """Positions of the greedy farthest-first picks: (n, d), (m, d) → (count,).
+
+    Distances to the nearest pick only fall, so those of an earlier moment are upper bounds. The rows with the largest
+    bounds are the *candidates*: as long as one of them is farther than any bound outside, it is the farthest of all,
+    and only candidates need to be measured against each pick. When none is, the whole pool is measured against the
+    picks made since, in one matrix product per block. There are as many candidates as make both kinds of work equal.
+    """
     picks: list[int] = []
-    nearest = nearest_labelled(x, view.labelled_features)
-    if not len(view.labelled_features):
+    nearest = nearest_labelled(x, labelled)
+    if not len(labelled):
         picks.append(int(squared_distances(x, x.mean(axis=0, dtype=np.float64)).argmax()))
         nearest = squared_distances(x, x[picks[0]])
-    while len(picks) < min(budget, n):
+    n_candidates = len(x) // 32
+    while len(picks) < count:
+        n_candidates = min(max(n_candidates, FEWEST_CANDIDATES), MOST_CANDIDATES)
         nearest[picks] = -1.0  # below every distance, so never again, even when all that is left is at zero
-        picks.append(int(nearest.argmax()))
-        np.minimum(nearest, squared_distances(x, x[picks[-1]]), out=nearest)
-    return view.rows[picks]
+        new, n_measured = _farthest_among(_Candidates.of(x, nearest, n_candidates), count - len(picks))
+        picks += new
+        if len(picks) < count:
+            lower(nearest, x, x[new])
+        if n_measured < len(x):
+            n_candidates *= 2
+        elif n_measured > 4 * len(x):
+            n_candidates //= 2
+    return np.asarray(picks)
+
+
+@dataclass
+class _Candidates:
+    """The rows with the largest distances, lower rows first among equals, and what is known of all others."""
+
+    positions: IntArray
+    points: FloatArray
+    nearest: Float64Array
+    ceiling: float
+    """No row outside is farther than this."""
+    first_outside: int
+    """No row outside that reaches the ceiling comes before this one."""
+
+    @classmethod
+    def of(cls, x: FloatArray, nearest: Float64Array, count: int) -> _Candidates:
+        count = min(count, len(nearest))
+        ceiling = float(np.partition(nearest, len(nearest) - count)[len(nearest) - count])
+        above, equal = np.flatnonzero(nearest > ceiling), np.flatnonzero(nearest == ceiling)
+        inside, outside = np.split(equal, [count - len(above)])
+        positions = np.sort(np.concatenate([above, inside]))
+        first_outside = int(outside[0]) if len(outside) else len(nearest)
+        return cls(positions, floats(x[positions]), nearest[positions], ceiling, first_outside)
+
+    def keep(self, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        self.positions, self.points, self.nearest = self.positions[which], self.points[which], self.nearest[which]
+
+
+def _farthest_among(candidates: _Candidates, count: int) -> tuple[list[int], int]:
+    """Picks, as long as the farthest row of all is a candidate, and how many distances that took; at least one pick."""
+    picks: list[int] = []
+    n_measured = 0
+    while len(picks) < count:
+        best = int(candidates.nearest.argmax())
+        position, farthest = int(candidates.positions[best]), candidates.nearest[best]
+        if farthest < candidates.ceiling or (farthest == candidates.ceiling and position > candidates.first_outside):
+            break
+        picks.append(position)
+        n_measured += len(candidates.points)
+        distance = squared_distances(candidates.points, candidates.points[best])
+        np.minimum(candidates.nearest, distance, out=candidates.nearest)
+        candidates.nearest[best] = -1.0
+        useful = candidates.nearest >= candidates.ceiling
+        if not useful.any():
+            break
+        if 2 * useful.sum() < len(useful):
+            candidates.keep(useful)
+    return picks, n_measured
 
 
 def squared_distances(x: FloatArray, centre: FloatArray) -> Float64Array:
@@ -75,84 +153,48 @@ def squared_distances(x: FloatArray, centre: FloatArray) -> Float64Array:
     """
     point = centre.astype(np.result_type(x.dtype, np.float32))
     out = np.empty(len(x))
-    for part in blocks(len(x), x.shape[1]):
+
+    def work(part: slice) -> None:
         gap = x[part].astype(point.dtype, copy=False) - point
         out[part] = np.einsum("ij,ij->i", gap, gap)
+
+    each_block(len(x), x.shape[1], work)
     return out
 
 
 def nearest_labelled(x: FloatArray, labelled: FloatArray) -> Float64Array:
-    """The squared distance of each item to its nearest labelled one: (n, d), (m, d) → (n,); inf when m = 0.
-
-    One matrix product per block finds the nearest; its distance is then taken by differences. Both sides are
-    shifted by the labelled mean, which keeps the product accurate for features far from the origin.
-    """
+    """The squared distance of each item to its nearest labelled one: (n, d), (m, d) → (n,); inf when m = 0."""
     out = np.full(len(x), np.inf)
-    if not len(labelled):
-        return out
-    dtype = np.result_type(x.dtype, labelled.dtype, np.float32)
-    shift = labelled.mean(axis=0, dtype=np.float64).astype(dtype)
-    known = labelled.astype(dtype) - shift
-    half_norms = np.einsum("ij,ij->i", known, known) / 2
-    for part in blocks(len(x), max(len(known) // 16, x.shape[1])):  # wider than cache: few rows starve the product
-        block = x[part].astype(dtype, copy=False) - shift
-        gap = block - known[(half_norms - block @ known.T).argmin(1)]
-        out[part] = np.einsum("ij,ij->i", gap, gap)
+    if len(labelled):
+        lower(out, x, labelled)
     return out
 
 
-def badge(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
-    """Picks rows whose loss gradients are large and unlike each other (k-means++ on gradient embeddings).
+def lower(nearest: Float64Array, x: FloatArray, centres: FloatArray) -> None:
+    """Lower squared distances ``nearest`` (n,) to those from items (n, d) to their nearest centre (m, d), in place.
 
-    The gradient embedding of an item is g = a ⊗ h with a = p − onehot(argmax p) (Ash et al. 2020). The first pick
-    has the largest |g|; each further one is drawn with probability proportional to the squared distance to its
-    nearest pick. Once every row coincides with a pick, the rest is drawn evenly.
+    One matrix product per block finds the centres that may be the nearest within its rounding, mostly one per item;
+    their distances are then taken by differences, as in ``squared_distances``. For the product both sides are shifted
+    by the mean of the centres, which keeps it accurate for features far from the origin.
     """
-    count = min(budget, len(view.rows))
-    norms = gradient_norms(view.probs, view.features)
-    picks = [int(norms.argmax())]
-    nearest = np.full(len(norms), np.inf)
-    while len(picks) < count:
-        np.minimum(nearest, gradient_distances(view.probs, view.features, norms, picks[-1]), out=nearest)
-        nearest[picks[-1]] = 0.0
-        if not nearest.any():
-            unpicked = np.setdiff1d(np.arange(len(norms)), picks)
-            picks += rng.permutation(unpicked)[: count - len(picks)].tolist()
-        else:
-            picks.append(draw(nearest, rng))
-    return view.rows[picks]
+    dtype = np.result_type(x.dtype, centres.dtype, np.float32)
+    centres = centres.astype(dtype)
+    shift = centres.mean(axis=0, dtype=np.float64).astype(dtype)
+    known = centres - shift
+    half_norms = np.einsum("ij,ij->i", known, known) / 2
+    rounding = float(np.finfo(dtype).eps) * (x.shape[1] + 4)  # of a scalar product, as a share of the squared norms
 
+    def work(part: slice) -> None:
+        block = x[part].astype(dtype, copy=False)
+        shifted = block - shift
+        gain = shifted @ known.T - half_norms
+        best, norms = gain.max(1), np.einsum("ij,ij->i", shifted, shifted)
+        doubt = rounding * (norms + 2 * half_norms.max())
+        near = np.flatnonzero(norms - 2 * best - doubt < nearest[part])
+        line, centre = np.nonzero(gain[near] >= (best - doubt)[near, None])
+        for pairs in blocks(len(line), x.shape[1]):
+            item = near[line[pairs]]
+            gap = block[item] - centres[centre[pairs]]
+            np.minimum.at(nearest[part], item, np.einsum("ij,ij->i", gap, gap))
 
-def gradient_norms(probs: FloatArray, features: FloatArray) -> Float64Array:
-    """|g_i|² = |a_i|²|h_i|²: (n, K), (n, d) → (n,)."""
-    out = np.empty(len(probs))
-    for part in blocks(len(probs), probs.shape[1] + features.shape[1]):
-        a, h = _residual(probs, part), features[part].astype(np.float64)
-        out[part] = np.einsum("ij,ij->i", a, a) * np.einsum("ij,ij->i", h, h)
-    return out
-
-
-def gradient_distances(probs: FloatArray, features: FloatArray, norms: Float64Array, j: int) -> Float64Array:
-    """|g_i − g_j|² = |g_i|² + |g_j|² − 2(a_i·a_j)(h_i·h_j) for all i, without forming any g: (n,)."""
-    a_j = _residual(probs, slice(j, j + 1))[0]
-    h_j = features[j].astype(np.float64)
-    out = np.empty(len(probs))
-    for part in blocks(len(probs), probs.shape[1] + features.shape[1]):
-        norm = norms[part] + norms[j]
-        square = norm - 2 * (_residual(probs, part) @ a_j) * (features[part].astype(np.float64) @ h_j)
-        out[part] = np.where(square > ROUNDING * norm, square, 0.0)
-    return out
-
-
-def _residual(probs: FloatArray, part: slice) -> Float64Array:
-    """a = p − onehot(argmax p), in float64: for a sure row, 1 − p is small and float32 would lose it."""
-    a = probs[part].astype(np.float64)
-    a[np.arange(len(a)), a.argmax(1)] -= 1.0
-    return a
-
-
-def draw(weights: Float64Array, rng: np.random.Generator) -> int:
-    """One position, with probability proportional to its weight; never one of weight zero."""
-    cumulative = np.cumsum(weights)
-    position = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-    return int(min(position, np.flatnonzero(weights)[-1]))  # the product may round up to the total
+    each_block(len(x), max(len(known) // 16, x.shape[1]), work)  # wider than cache: few rows starve the product

@@ -7,12 +7,13 @@ one ordering (``_novel_first``) with a different score and a different number of
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 
 import numpy as np
 
 from agcd.errors import ConfigError, did_you_mean
-from agcd.strategies._arrays import rank_within
-from agcd.strategies.uncertainty import Float64Array, confidence_of
+from agcd.strategies._arrays import lowest, rank_within
+from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView
 
 _log = logging.getLogger("agcd")
@@ -21,12 +22,12 @@ _FILLS = ("slots", "official")
 
 def novel_random(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     """Picks at random among the rows predicted as novel (ablation b of the paper)."""
-    return _novel_first(view, budget, rng.random(len(view.rows)), quota=0)
+    return _novel_first(view, budget, rng.random(len(view.rows)), judge(view.probs, "msp")[1], quota=0)
 
 
 def novel_informative(view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin") -> IntArray:
     """Picks the least sure rows among those predicted as novel, whatever their slot (ablation c of the paper)."""
-    return _novel_first(view, budget, confidence_of(view.probs, metric), quota=0)
+    return _novel_first(view, budget, *judge(view.probs, metric), quota=0)
 
 
 def novel_margin(view: PoolView, budget: int, rng: np.random.Generator, *, fill: str = "slots") -> IntArray:
@@ -48,14 +49,17 @@ def confident_novel(
     view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin", fill: str = "slots"
 ) -> IntArray:
     """Picks an equal share per novel slot, most sure first: names the clusters."""
-    return _novel_first(view, budget, -confidence_of(view.probs, metric), _quota(view, budget, fill))
+    quota = _quota(view, budget, fill)
+    sure, y_slot = judge(view.probs, metric)
+    return _novel_first(view, budget, -sure, y_slot, quota)
 
 
 def informative_novel(
     view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin", fill: str = "slots"
 ) -> IntArray:
     """Picks an equal share per novel slot, least sure first: refines the borders."""
-    return _novel_first(view, budget, confidence_of(view.probs, metric), _quota(view, budget, fill))
+    quota = _quota(view, budget, fill)
+    return _novel_first(view, budget, *judge(view.probs, metric), quota)
 
 
 def adaptive_novel(
@@ -77,11 +81,10 @@ def _quota(view: PoolView, budget: int, fill: str) -> int | None:
     return budget // max(1, n_novel) if fill == "official" else None
 
 
-def _novel_first(view: PoolView, budget: int, score: Float64Array, quota: int | None) -> IntArray:
+def _novel_first(view: PoolView, budget: int, score: Float64Array, y_slot: IntArray, quota: int | None) -> IntArray:
     """Rows predicted as novel, lowest score first, slots taking turns; then the other rows by the same score."""
-    y_slot = np.asarray(view.probs.argmax(1), dtype=np.int64)
     novel = np.flatnonzero(y_slot >= view.n_old)
-    chosen = novel[equal_share(score[novel], y_slot[novel], quota)[:budget]]
+    chosen = novel[first_of_equal_share(score[novel], y_slot[novel], quota, budget)]
     missing = min(budget, len(score)) - len(chosen)
     if missing > 0:
         _log.warning(
@@ -91,7 +94,7 @@ def _novel_first(view: PoolView, budget: int, score: Float64Array, quota: int | 
             missing,
         )
         old = np.flatnonzero(y_slot < view.n_old)
-        chosen = np.concatenate([chosen, old[np.argsort(score[old], kind="stable")[:missing]]])
+        chosen = np.concatenate([chosen, old[lowest(score[old], missing)]])
     return view.rows[chosen]
 
 
@@ -106,3 +109,22 @@ def equal_share(score: Float64Array, y_slot: IntArray, quota: int | None) -> Int
     if quota is not None:
         turn = np.minimum(turn, quota)
     return np.lexsort((score, turn))
+
+
+def first_of_equal_share(score: Float64Array, y_slot: IntArray, quota: int | None, budget: int) -> IntArray:
+    """``equal_share(score, y_slot, quota)[:budget]``, sorting only the items that can be among them.
+
+    Those are the items of the turns that ``budget`` needs and, after a quota, the ``budget`` lowest scores.
+    """
+    size = np.bincount(y_slot)
+    if quota is None:
+        needed = bisect_left(range(budget), budget, key=lambda turns: int(np.minimum(size, turns).sum()))
+    else:
+        needed = quota
+    near = np.zeros(len(score), dtype=bool)
+    for members in np.split(np.argsort(y_slot, kind="stable"), np.cumsum(size)[:-1]) if needed else ():
+        near[members[lowest(score[members], needed)]] = True
+    if quota is not None:
+        near[lowest(score, budget)] = True
+    kept = np.flatnonzero(near)
+    return kept[equal_share(score[kept], y_slot[kept], quota)[:budget]]

@@ -14,15 +14,16 @@ import numpy as np
 from scipy.special import expit
 
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, unit
-from agcd.strategies.novelty import equal_share
-from agcd.strategies.uncertainty import Float64Array, msp_of
+from agcd.strategies._arrays import each_block, lowest, unit
+from agcd.strategies.novelty import first_of_equal_share
+from agcd.strategies.uncertainty import Float64Array, judge, msp_of
 from agcd.types import FloatArray, IntArray, PoolView
 
 SEMANTIC_STEEPNESS = 100.0
 SEMANTIC_THRESHOLD = 0.9
 
 HIDDEN = 64
+SCORED_AT_ONCE = 1 << 16
 BATCH_PAIRS = 16
 LEARNING_RATE = 1e-3
 
@@ -38,7 +39,8 @@ def lfosa(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     The activation is the largest logit over the temperature, as it enters the softmax. When the view does not hold
     the classifier, log max p stands in: the same number up to a constant of each row.
     """
-    y_slot, activation = view.probs.argmax(1), largest_activation(view)
+    top, y_slot = judge(view.probs, "msp")
+    activation = largest_activation(view, top)
     score = np.zeros(len(activation))
     for slot in range(view.n_old):
         members = np.flatnonzero(y_slot == slot)
@@ -47,15 +49,18 @@ def lfosa(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     return view.rows[np.lexsort((rng.random(len(score)), -score))[:budget]]
 
 
-def largest_activation(view: PoolView) -> Float64Array:
-    """The largest logit over the temperature, or log max p when the classifier is not known: (n,)."""
+def largest_activation(view: PoolView, top: Float64Array) -> Float64Array:
+    """The largest logit over the temperature, or log max p (``top``) when the classifier is not known: (n,)."""
     if view.slot_weights is None:
-        return np.asarray(np.log(np.maximum(msp_of(view.probs), np.finfo(np.float64).tiny)))
+        return np.asarray(np.log(np.maximum(top, np.finfo(np.float64).tiny)))
     weights = view.slot_weights.astype(np.float64)
     biases = 0.0 if view.slot_biases is None else view.slot_biases.astype(np.float64)
     out = np.empty(len(view.rows))
-    for part in blocks(len(out), weights.shape[0] + weights.shape[1]):
+
+    def work(part: slice) -> None:
         out[part] = (view.features[part].astype(np.float64) @ weights.T + biases).max(1)
+
+    each_block(len(out), weights.shape[0] + weights.shape[1], work)
     return out / view.temperature
 
 
@@ -95,7 +100,7 @@ def conal(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     for known_slot in np.unique(slot):
         members = slot == known_slot
         score[members] -= _min_max(distinctive[members])
-    return view.rows[equal_share(-score, slot, None)[:budget]]
+    return view.rows[first_of_equal_share(-score, slot, None, budget)]
 
 
 def nearest_two_labels(
@@ -108,7 +113,8 @@ def nearest_two_labels(
     known = unit(labelled)
     cosine, distinctive = np.empty(len(features)), np.empty(len(features))
     slot = np.empty(len(features), dtype=np.int64)
-    for part in blocks(len(features), max(len(known) // 16, features.shape[1])):
+
+    def work(part: slice) -> None:
         cosines = unit(features[part]) @ known.T
         line, first = np.arange(len(cosines)), cosines.argmax(1)
         top = cosines[line, first]
@@ -119,6 +125,8 @@ def nearest_two_labels(
         runner_up = np.where(same_slot.any(1), cosines[line, second], top)
         between = np.einsum("ij,ij->i", known[first], known[second])
         cosine[part], slot[part], distinctive[part] = top, labelled_slots[first], (top - runner_up) + between + top
+
+    each_block(len(features), max(len(known) // 16, features.shape[1]), work)
     return cosine, slot, distinctive
 
 
@@ -151,7 +159,7 @@ def mq_net(view: PoolView, budget: int, rng: np.random.Generator, *, steps: int 
     else:
         net = train_monotone_net(*lesson, rng, steps=steps)
         score = net.score(np.stack([_exp_standard(informative), _exp_standard(purity)], axis=1))
-    return view.rows[np.argsort(-score, kind="stable")[:budget]]
+    return view.rows[lowest(-score, budget)]
 
 
 def last_query(view: PoolView) -> tuple[Float64Array, Float64Array] | None:
@@ -173,8 +181,11 @@ def largest_cosine(features: FloatArray, labelled: FloatArray) -> Float64Array:
     out = np.zeros(len(features))
     if len(labelled):
         known = unit(labelled)
-        for part in blocks(len(features), max(len(known) // 16, features.shape[1])):
+
+        def work(part: slice) -> None:
             out[part] = (unit(features[part]) @ known.T).max(1)
+
+        each_block(len(features), max(len(known) // 16, features.shape[1]), work)
     return out
 
 
@@ -200,8 +211,10 @@ class MonotoneNet:
     """(hidden,)"""
 
     def score(self, x: Float64Array) -> Float64Array:
-        """(n, inputs) → (n,)"""
-        return np.asarray(expit(x @ np.maximum(self.w1, 0) + self.b1) @ np.maximum(self.w2, 0))
+        """(n, inputs) → (n,), so many items at a time that the hidden values stay small."""
+        w1, w2 = np.maximum(self.w1, 0), np.maximum(self.w2, 0)
+        parts = [expit(x[i : i + SCORED_AT_ONCE] @ w1 + self.b1) @ w2 for i in range(0, len(x), SCORED_AT_ONCE)]
+        return np.concatenate(parts)
 
 
 def train_monotone_net(
