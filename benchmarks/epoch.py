@@ -1,17 +1,15 @@
 """A whole epoch of base training over cached tokens, against the plain way.
 
-    python benchmarks/epoch.py [--quick] [--plots DIR]
+    python benchmarks/epoch.py [--quick]
 
 Ours: ``SimGCD.fit`` for one epoch over a store of random ViT-S/16 tokens, two views an image, with k-means start,
 mapping, checkpoint and log. Plain: the same losses and optimiser on batches that go through the whole network, timed
-for 20 steps and multiplied; decoding is not counted for it. ``--plots`` shows how a step grows with the number of
-slots and with the width of the network.
+for 20 steps and multiplied; decoding is not counted for it.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -101,65 +99,11 @@ def compare(n_rows: int, n_steps: int) -> None:
     print(f"\nThe start (features of all rows, k-means, mapping) takes {start_up:.1f} s.\n", flush=True)
 
 
-def growth(n_rows: int, plots: Path | None) -> None:
-    """Seconds per epoch against slots and width."""
-    slots: Sequence[int] = (50, 100, 300, 1000)
-    widths = {"vit_tiny_patch16_224": 192, "vit_small_patch16_224": 384, "vit_base_patch16_224": 768}
-    by_slots, by_width = [], []
-    for name, width in widths.items():
-        with tempfile.TemporaryDirectory() as folder:
-            features = StoredTokens(Path(folder), vit(name), n_rows)
-            by_width.append(_epoch_of(features, 2 * N_OLD))
-            if width == 384:
-                by_slots = [_epoch_of(features, n) for n in slots]
-    steps = math.ceil(n_rows / 128)
-    print("| slots K (d = 384) | " + " | ".join(f"{max(N_OLD, n):,}" for n in slots) + " |")
-    print("|---" * (len(slots) + 1) + "|")
-    print("| ms a step | " + " | ".join(f"{1e3 * s / steps:.0f}" for s in by_slots) + " |\n")
-    print(
-        "| width d (K = 100) | "
-        + " | ".join(str(d) for d in widths.values())
-        + " |\n"
-        + "|---" * (len(widths) + 1)
-        + "|"
-    )
-    print("| ms a step | " + " | ".join(f"{1e3 * s / steps:.0f}" for s in by_width) + " |")
-    if plots:
-        _plot(plots, [max(N_OLD, n) for n in slots], by_slots, list(widths.values()), by_width, steps)
-
-
-def _epoch_of(features: StoredTokens, n_slots: int) -> float:
-    return (cached_epochs(features, n_slots, 3) - cached_epochs(features, n_slots, 1)) / 2
-
-
-def _plot(
-    plots: Path, slots: list[int], by_slots: list[float], widths: list[int], by_width: list[float], steps: int
-) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, constrained_layout=True)
-    for axis, x, y, name in (
-        (axes[0], slots, by_slots, "slots K (d = 384)"),
-        (axes[1], widths, by_width, "width d (K = 100)"),
-    ):
-        axis.loglog(x, [1e3 * s / steps for s in y], marker="o")
-        axis.set_xlabel(name)
-        axis.grid(alpha=0.3, which="both")
-    axes[0].set_ylabel("ms a step of 128 images")
-    plots.mkdir(parents=True, exist_ok=True)
-    figure.savefig(plots / "training-growth.png", dpi=120)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the images, two plain steps")
-    parser.add_argument("--plots", type=Path, help="folder for training-growth.png")
     options = parser.parse_args(argv)
     compare(600 if options.quick else 6000, 2 if options.quick else 20)
-    growth(512 if options.quick else 2048, options.plots)
 
 
 if __name__ == "__main__":

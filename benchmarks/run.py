@@ -40,7 +40,8 @@ class Section:
 
 SECTIONS = (
     Section("tail", "A training step over cached tokens"),
-    Section("epoch", "A whole epoch", picture="training-growth.png"),
+    Section("epoch", "A whole epoch"),
+    Section("growth", "How training and features grow", picture="growth.png"),
     Section("extraction", "Features from images"),
     Section("selection", "Questions over large pools", picture="selection-growth.png"),
     Section("mapping", "Mapping and accuracy for many classes"),

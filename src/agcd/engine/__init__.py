@@ -6,7 +6,6 @@ An engine changes where and how fast, never what: stores have the same bytes, ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agcd.errors import ConfigError, did_you_mean
@@ -14,8 +13,7 @@ from agcd.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from agcd.config import TrainConfig
     from agcd.discovery.job import Job, Outcome
-    from agcd.features.backbones import Backbone
-    from agcd.features.store import FeatureStore
+    from agcd.features.rows import Fill
 
 ENGINES = ("local", "torchrun", "ray")
 
@@ -23,16 +21,9 @@ ENGINES = ("local", "torchrun", "ray")
 class Engine(Protocol):
     """The kinds of work that may run elsewhere."""
 
-    def fill(
-        self,
-        store: FeatureStore,
-        backbone: Backbone,
-        wanted: Sequence[tuple[str, Path, int]],
-        *,
-        workers: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, str]:
-        """``features.extract.fill``: store the first n views of every (content key, path, n)."""
+    @property
+    def fill(self) -> Fill:
+        """What computes the features that a store lacks."""
         ...
 
     def fit(self, config: TrainConfig, job: Job) -> Outcome:

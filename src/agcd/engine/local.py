@@ -6,34 +6,22 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 from typing import Any
 
 from agcd.config import TrainConfig
 from agcd.discovery import fit
 from agcd.discovery.job import Job, Outcome
 from agcd.discovery.loop import use_one_thread
-from agcd.features.backbones import Backbone
 from agcd.features.extract import fill
-from agcd.features.store import FeatureStore
 
 
 class LocalEngine:
     """Everything on this machine, without help."""
 
+    fill = staticmethod(fill)
+
     def __init__(self, processes: int | None = None) -> None:
         self.processes = processes
-
-    def fill(
-        self,
-        store: FeatureStore,
-        backbone: Backbone,
-        wanted: Sequence[tuple[str, Path, int]],
-        *,
-        workers: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, str]:
-        return fill(store, backbone, wanted, workers=workers, progress=progress)
 
     def fit(self, config: TrainConfig, job: Job) -> Outcome:
         return fit(config, job)

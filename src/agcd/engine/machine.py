@@ -55,7 +55,7 @@ def machine_key(config: Config, dim: int | None) -> str:
     here = [platform.node(), platform.machine(), cores, os.environ.get("OMP_NUM_THREADS")]
     train, backbone = config.train, config.backbone
     step = [train.trainer, train.batch_size, train.query_batch_size, train.projector_width, train.projector_dim]
-    network = [backbone.name, str(backbone.weights), backbone.image_size, backbone.trainable_blocks]
+    network = [backbone.name, str(backbone.weights), backbone.image_size, backbone.trainable_blocks, backbone.runner]
     code = [RULE, __version__, version("torch")]
     return digest([here, code, step, network if dim is None else dim, config.query.strategy])
 

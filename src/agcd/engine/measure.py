@@ -20,7 +20,7 @@ from PIL import Image
 
 from agcd.config import Config, TrainConfig
 from agcd.data.folder import from_folder
-from agcd.discovery import get_trainer
+from agcd.discovery import fit
 from agcd.discovery.job import Job, Outcome
 from agcd.discovery.kmeans import semi_supervised_kmeans
 from agcd.engine.costs import Extraction, Line, Machine, Training, selection_cells
@@ -181,7 +181,7 @@ def _train(
         start.last if start else None,
         echo=lambda line: ticks.append(time.perf_counter()),
     )
-    outcome = get_trainer(config.trainer)(config).fit(job)
+    outcome = fit(config, job)
     return _Timed(outcome, float(np.diff(ticks).min()))
 
 

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from agcd.discovery import get_trainer
+from agcd.discovery import fit
 from agcd.discovery.team import Team, shares
 from agcd.engine.handover import read_job, write_error, write_outcome
 from agcd.errors import AgcdError
@@ -75,7 +75,7 @@ class _Gather(torch.autograd.Function):
 def train(folder: Path, team: Team) -> None:
     """This process's part of the job in ``folder``; process 0 leaves the outcome there."""
     config, job = read_job(folder, team)
-    outcome = get_trainer(config.trainer)(config).fit(job)
+    outcome = fit(config, job)
     if team.rank == 0:
         write_outcome(folder, outcome)
     team.wait()

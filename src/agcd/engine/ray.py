@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import socket
-import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -23,16 +22,13 @@ from agcd import errors
 from agcd.config import TrainConfig
 from agcd.discovery.job import Job as TrainJob
 from agcd.discovery.job import Outcome
-from agcd.discovery.loop import use_one_thread
 from agcd.engine.local import LocalEngine
-from agcd.errors import AgcdError, ConfigError, EngineError, StorageError
+from agcd.engine.ray_worker import KEPT, ShardWriter, Worker, call_alone
+from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features.backbones import Backbone
-from agcd.features.decoding import decoded
-from agcd.features.extract import check_space, computed, missing_jobs, plan_shards, shown, write_shard
+from agcd.features.extract import check_space, missing_jobs, plan_shards, shown
 from agcd.features.store import FeatureStore
-from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import Job
-from agcd.files import read_json
 
 log = logging.getLogger("agcd")
 
@@ -42,11 +38,8 @@ _QUIET = {
 }
 _CONNECT = {"RAY_NUM_REDIS_GET_RETRIES": "1"}  # of 40 s; Ray would try twenty times
 _CONNECT_SECONDS = 5.0
-_MAX_ATTEMPTS = 3
-"""How often a chunk may kill its worker; Ray itself would try for ever."""
 _CHUNKS_AHEAD = 2
 """Per worker: the next one waits there, and a slow worker holds back no more than that."""
-_KEPT = "What was finished is kept: run again to continue."
 
 
 class RayEngine:
@@ -86,7 +79,7 @@ class RayEngine:
         finally:
             store.refresh()
         if missing_jobs(store, wanted, bad):
-            raise StorageError(f"Workers wrote features that {store.folder} does not show here: is it shared? {_KEPT}")
+            raise StorageError(f"Workers wrote features that {store.folder} does not show here: is it shared? {KEPT}")
         return bad
 
     def fit(self, config: TrainConfig, job: TrainJob) -> Outcome:
@@ -96,7 +89,7 @@ class RayEngine:
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Ray tasks of one core each; the first failure cancels the rest and comes out as itself."""
         ray = self._start()
-        call = ray.remote(num_cpus=1)(_call_alone)
+        call = ray.remote(num_cpus=1)(call_alone)
         left = iter(enumerate(tasks))
         position_of: dict[Any, int] = {}
         try:
@@ -142,7 +135,7 @@ class RayEngine:
     ) -> dict[str, str]:
         bad: dict[str, str] = {}
         kind = "GPU" if backbone.device.type == "cuda" else "CPU"
-        make = partial(_ShardWriter, self._start().put(backbone), store.folder.absolute(), store.shape)
+        make = partial(ShardWriter, self._start().put(backbone), store.folder.absolute(), store.shape)
         chunks = [[(os.path.abspath(job.path), job.key, job.views) for job in shard] for shard in shards]
         with closing(self._mapped(make, chunks, kind)) as answers:
             for position, found in answers:
@@ -163,7 +156,7 @@ class RayEngine:
         # Rows are JSON because Arrow refuses file names that are not UTF-8.
         rows = [{"position": i, "chunk": json.dumps(chunk)} for i, chunk in enumerate(chunks)]
         answers = data.from_items(rows, override_num_blocks=len(rows)).map(
-            _Worker,
+            Worker,
             fn_constructor_args=(make, _count_attempts(ray)),
             compute=data.ActorPoolStrategy(size=n_workers, max_tasks_in_flight_per_actor=_CHUNKS_AHEAD),
             **{f"num_{kind.lower()}s": 1},
@@ -190,65 +183,6 @@ def _count_attempts(ray: Any) -> Any:
             return self.n_begun[position]
 
     return ray.remote(num_cpus=0)(Attempts).remote()
-
-
-class _Worker:
-    """Lives on a Ray worker: answers chunk after chunk with what ``make`` made."""
-
-    def __init__(self, make: Callable[[], Callable[[Any], Any]], attempts: Any) -> None:
-        use_one_thread()
-        self._make, self._attempts = make, attempts
-        self._function: Callable[[Any], Any] | None = None
-
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        result, error = None, None
-        with _warnings() as warnings:
-            try:
-                self._check_attempts(row["position"])
-                self._function = self._function or self._make()
-                result = self._function(json.loads(row["chunk"]))
-            except AgcdError as found:
-                error = (type(found).__name__, str(found))
-            except Exception:  # Ray Data would try again, without an end
-                error = ("RuntimeError", f"On a Ray worker:\n{traceback.format_exc()}")
-        answer = {"result": result, "warnings": warnings, "error": error}
-        return {"position": row["position"], "answer": json.dumps(answer)}
-
-    def _check_attempts(self, position: int) -> None:
-        ray = importlib.import_module("ray")
-        if ray.get(self._attempts.begin.remote(position)) > _MAX_ATTEMPTS:
-            raise EngineError(
-                f"Ray workers died {_MAX_ATTEMPTS} times over the same images: are they short of memory? {_KEPT}"
-            )
-
-
-class _ShardWriter:
-    """Computes one shard per call and writes it to the store.
-
-    Files are decoded in the worker itself. One that was started again, because something killed it, decodes in a
-    process apart: a file that kills its decoder is then a bad one, as everywhere, and the rest go on.
-    """
-
-    def __init__(self, backbone: Any, folder: Path, shape: tuple[int, ...]) -> None:
-        ray = importlib.import_module("ray")
-        if not (folder / "spec.json").exists():  # the store would be made anew, where nobody looks for it
-            raise StorageError(f"The worker {socket.gethostname()} does not see {folder}: put it on a shared disk.")
-        import_timm()  # before its modules arrive
-        self._backbone: Backbone = ray.get(backbone)
-        self._store = FeatureStore(folder.parent, read_json(folder / "spec.json")["spec"], shape)
-        self._n_decoders = int(ray.get_runtime_context().was_current_actor_reconstructed)
-
-    def __call__(self, chunk: list[tuple[str, str, list[int]]]) -> dict[str, str]:
-        jobs = [Job(path, key, tuple(views)) for path, key, views in chunk]
-        crops = decoded(jobs, self._backbone.view_spec, self._n_decoders)
-        with closing(computed(self._backbone, crops)) as done:
-            return write_shard(self._store, done)
-
-
-def _call_alone(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, list[str]]:
-    use_one_thread()
-    with _warnings() as warnings:
-        return function(*task), warnings
 
 
 def _connect(ray: Any, address: str | None, processes: int | None) -> None:
@@ -295,24 +229,7 @@ def _own_errors(ray: Any) -> Iterator[None]:
         cause = getattr(error, "cause", error)
         if not isinstance(cause, ray.exceptions.RayError):
             raise cause from error
-        raise EngineError(f"Ray's workers failed ({str(cause).strip().splitlines()[-1]}) {_KEPT}") from error
-
-
-@contextmanager
-def _warnings() -> Iterator[list[str]]:
-    """What is logged as a warning meanwhile, for whoever is far away."""
-    lines: list[str] = []
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(record.getMessage())
-
-    handler = Collector(logging.WARNING)
-    log.addHandler(handler)
-    try:
-        yield lines
-    finally:
-        log.removeHandler(handler)
+        raise EngineError(f"Ray's workers failed ({str(cause).strip().splitlines()[-1]}) {KEPT}") from error
 
 
 def _repeat(warnings: Sequence[str]) -> None:
