@@ -64,9 +64,7 @@ def plot(panels: dict[str, tuple[str, Points]], folder: Path) -> None:
     figure, axes = plt.subplots(1, len(panels), figsize=(3.2 * len(panels), 3), layout="constrained")
     for axis, (what, (unit, (x, y))) in zip(axes, panels.items(), strict=True):
         axis.plot(x, y, marker="o")
-        axis.set(xlabel=what, ylabel=unit, xscale="log", ylim=(0, None))
-        axis.set_xticks(x, [f"{value:,}" for value in x])
-        axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        axis.set(xlabel=what, ylabel=unit, xlim=(0, None), ylim=(0, None))
         axis.grid(alpha=0.3)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "growth.png", dpi=120)
