@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from agcd.config import BackboneConfig
 from agcd.errors import AgcdError, ConfigError, WeightsError
-from agcd.features import backbones as backbones_module
 from agcd.features import weights as weights_module
 from agcd.features.backbones import Backbone, crops_per_pass, load_backbone, mixed_precision
 from agcd.features.cuts import cut
@@ -237,7 +236,7 @@ def test_onnxruntime_computes_the_same_prefix_and_travels_with_its_backbone() ->
 
 
 def test_a_missing_onnxruntime_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backbones_module, "find_spec", lambda name: None)
+    monkeypatch.setattr("agcd.features.onnx_graph.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"install agcd\[onnx\], or choose 'torch'"):
         load_backbone(BackboneConfig(name="toy", image_size=32, runner="onnx"))
 
