@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 -m "not slow"
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
