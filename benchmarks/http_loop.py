@@ -58,7 +58,8 @@ def main() -> None:
     prepared = prepare(cell, cache)
     folder = given.out / f"project-{given.seed}"
     make_project(cell, folder, given.out, cache).close()
-    print(f"{'round':>5} {'answers':>8} {'agcd bench':>11} {'over HTTP':>10}")
+    print("Test accuracy (All, per cent) of the same questions and answers:\n")
+    print("| round | labels | agcd bench | over HTTP |\n|---|---|---|---|")
     with served(folder) as (address, secret):
         annotator = Annotator(address, secret, lambda row: prepared.examiner.answer(np.array([row]))[0])
         for number, record in enumerate(records):
@@ -67,7 +68,7 @@ def main() -> None:
                 annotator.train_round()
             n_answers = annotator.call("/api/state")["n_answers"]
             ours = 100 * accuracy(prepared, folder, number)
-            print(f"{number:>5} {n_answers:>8} {100 * record['acc_all']:>11.2f} {ours:>10.2f}")
+            print(f"| {number} | {n_answers} | {100 * record['acc_all']:.2f} | {ours:.2f} |")
 
 
 if __name__ == "__main__":
