@@ -14,12 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-
 from agcd.config import BackboneConfig
-from agcd.data.folder import from_folder
+from agcd.engine.measure import make_images
 from agcd.features import open_features
+from agcd.types import Dataset
 from epoch import cached_epochs, vit
 from stored_tokens import StoredTokens
 
@@ -34,21 +32,13 @@ def epoch_seconds(n_rows: int, n_slots: int = 100, width: int = 384) -> float:
         return (cached_epochs(features, n_slots, 3) - cached_epochs(features, n_slots, 1)) / 2
 
 
-def make_photographs(folder: Path, n: int) -> None:
-    draw = np.random.default_rng(0)
-    for i in range(n):
-        coarse = draw.integers(0, 256, (12, 16, 3), dtype=np.uint8)
-        Image.fromarray(coarse).resize((640, 480), Image.Resampling.BICUBIC).save(folder / f"{i:04d}.jpg")
-
-
-def features_seconds(photographs: Path, n_views: int) -> float:
+def features_seconds(photographs: Dataset, n_views: int) -> float:
     """Seconds per 1,000 images."""
-    dataset = from_folder(photographs)
     config = BackboneConfig(image_size=64, views=n_views)
     with tempfile.TemporaryDirectory() as cache:
         start = time.perf_counter()
-        open_features(dataset, config, Path(cache), progress=lambda done, total: None)
-        return 1000 * (time.perf_counter() - start) / dataset.n_rows
+        open_features(photographs, config, Path(cache), progress=lambda done, total: None)
+        return 1000 * (time.perf_counter() - start) / photographs.n_rows
 
 
 def measured(values: Sequence[int], cost: Callable[[int], float]) -> Points:
@@ -77,12 +67,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     n = 512 if options.quick else 2048
     with tempfile.TemporaryDirectory() as folder:
-        make_photographs(Path(folder), n // 8)
+        photographs = make_images(Path(folder), n // 8)
         panels = {
             "images N (K = 100, d = 384)": ("s an epoch", measured((n // 2, n, 2 * n), epoch_seconds)),
             "slots K (d = 384)": ("s an epoch", measured((50, 100, 300, 1000), lambda k: epoch_seconds(n, k))),
             "width d (K = 100)": ("s an epoch", measured(list(WIDTHS), lambda d: epoch_seconds(n, 100, d))),
-            "views V": ("s per 1,000 images", measured((1, 2, 4, 8), lambda v: features_seconds(Path(folder), v))),
+            "views V": ("s per 1,000 images", measured((1, 2, 4, 8), lambda v: features_seconds(photographs, v))),
         }
     print(f"N = {n:,} where it does not grow; the store grows with N and V in proportion.\n")
     for what, (unit, (x, y)) in panels.items():

@@ -294,3 +294,9 @@ def test_a_project_predicts_on_workers_what_it_predicts_here(
         project.engine = engine
         assert project.predict([images]) == here
     assert len(here["path"]) >= 8
+
+
+def test_no_tasks_start_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RayEngine, "_start", lambda self: pytest.fail("a cluster was started"))
+    assert list(RayEngine(None, 2).run(abs, [])) == []
+    assert list(RayEngine(None, 2).map_chunks(lambda: abs, [])) == []

@@ -19,9 +19,10 @@ from agcd.errors import ConfigError, DataError
 from agcd.export.classifier import load_classifier
 from agcd.export.coco import to_coco
 from agcd.export.preprocessing import preprocess
+from agcd.features.onnx_graph import has_onnx
 from agcd.project import Project
 from agcd.project.answers import Answer
-from agcd.project.exporting import export_all, export_file, has_onnx, light_files, tell_label_studio
+from agcd.project.exporting import export_all, export_file, light_files, tell_label_studio
 from agcd.records.events import LabelEvent
 from project_toys import N_IMAGES, answer_all, make_project
 

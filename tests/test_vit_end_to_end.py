@@ -27,10 +27,10 @@ from agcd.discovery.simgcd import SimGCD
 from agcd.export.classifier import load_classifier
 from agcd.export.preprocessing import preprocess
 from agcd.features.backbones import load_backbone
+from agcd.features.onnx_graph import has_onnx
 from agcd.features.rows import OnlineRows, RowFeatures, open_stored
 from agcd.features.store import Allocate
 from agcd.project import Project
-from agcd.project.exporting import has_onnx
 from agcd.types import IntArray
 from project_toys import answer_all, make_project, partly_labelled, truth
 from test_tails import random_vit, relative

@@ -38,10 +38,11 @@ def run_bench(
     # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
     todo = [cell for cell in cells if not records_path(cell, out).exists()]
     bases = list({_base_of(cell): cell for cell in todo}.values())
-    tasks = [(cell, out.absolute(), cache_dir.absolute()) for cell in bases]
-    _all_done(engine.run(run_base, tasks), [f"base: {c.data} seed {c.seed}" for c in bases], say)
-    tasks = [(cell, out.absolute(), cache_dir.absolute()) for cell in todo]
-    _all_done(engine.run(run_cell, tasks), [f"rounds: {c.data} {c.strategy} seed {c.seed}" for c in todo], say)
+    place = out.absolute(), cache_dir.absolute()  # workers may stand elsewhere
+    names = [f"base: {cell.data} seed {cell.seed}" for cell in bases]
+    _all_done(engine.run(run_base, [(cell, *place) for cell in bases]), names, say)
+    names = [f"rounds: {cell.data} {cell.strategy} seed {cell.seed}" for cell in todo]
+    _all_done(engine.run(run_cell, [(cell, *place) for cell in todo]), names, say)
     return [record for cell in cells for record in run_cell(cell, out, cache_dir)]
 
 

@@ -88,6 +88,8 @@ class RayEngine:
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Ray tasks of one core each; the first failure cancels the rest and comes out as itself."""
+        if not tasks:
+            return
         ray = self._start()
         call = ray.remote(num_cpus=1)(call_alone)
         left = iter(enumerate(tasks))

@@ -20,6 +20,7 @@ _PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 
 
 def has_onnx() -> bool:
+    """Whether all is installed that writes and runs ONNX graphs."""
     return all(find_spec(name) is not None for name in _PACKAGES)
 
 

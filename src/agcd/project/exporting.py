@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,11 +73,6 @@ def file_chunks(project: Project, name: str) -> Iterator[bytes]:
 def light_files() -> tuple[str, ...]:
     """The files that are made on demand, without torch."""
     return tuple(_LIGHT)
-
-
-def has_onnx() -> bool:
-    """Whether ONNX files can be written."""
-    return all(find_spec(name) is not None for name in ("onnx", "onnxruntime", "onnxscript"))
 
 
 def tell_label_studio(project: Project, file: Path, who: str = "label-studio") -> dict[str, Told]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agcd.config import BackboneConfig
 from agcd.data.folder import from_folder
 from agcd.data.items import Item, image_dataset
 from agcd.discovery.fitted import Fitted
@@ -19,7 +20,7 @@ from agcd.features.rows import OnlineRows
 from agcd.project.rounds import checked_run
 from agcd.project.tables import shown_name
 from agcd.strategies.uncertainty import margin_of
-from agcd.types import UNLABELLED, Dataset
+from agcd.types import UNLABELLED, BoolArray, Dataset
 
 if TYPE_CHECKING:
     from agcd.project.folder import Project
@@ -32,30 +33,27 @@ Chunk = list[tuple[str, str]]
 
 def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]]:
     """Class, old or new, probability and margin of images from elsewhere; unusable ones have a reason instead."""
-    project.slot_names()  # refuses where nothing is trained
+    names, novel = project.slot_names()  # refuses where nothing is trained
+    model = (checked_run(project, project.n_finished - 1) / "model.safetensors").absolute()
     dataset, shown = _new_dataset(new_images)
     files = [(str(path.absolute()), key) for path, key in zip(dataset.paths or (), dataset.keys, strict=True)]
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
     engine = project.engine or open_engine()
-    answers = dict(engine.map_chunks(partial(Predictor, project.folder.absolute()), chunks))
+    make = partial(Predictor, project.config.backbone, model, names, novel)
+    answers = dict(engine.map_chunks(make, chunks))
     lines = [line for position in range(len(chunks)) for line in answers[position]]
     rows = [[path, *line] for path, line in zip(shown, lines, strict=True)]
     rows += [[refused.path, *[None] * len(_MODEL_COLUMNS), refused.reason] for refused in dataset.quarantine]
     rows.sort(key=lambda row: row[-1] is not None)  # the unusable ones last
-    names = ("path", *_MODEL_COLUMNS, "problem")
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    columns = ("path", *_MODEL_COLUMNS, "problem")
+    return {name: [row[i] for row in rows] for i, name in enumerate(columns)}
 
 
 class Predictor:
-    """The last finished round of a project, opened once, for chunks of files."""
+    """A stored model, opened once, for chunks of files; ``names`` and ``novel`` are those of its slots."""
 
-    def __init__(self, folder: Path) -> None:
-        from agcd.project.folder import Project
-
-        with Project.open(folder) as project:
-            self.names, self.novel = project.slot_names()
-            self._model = checked_run(project, project.n_finished - 1) / "model.safetensors"
-            self._backbone = load_backbone(project.config.backbone)
+    def __init__(self, config: BackboneConfig, model: Path, names: list[str | None], novel: BoolArray) -> None:
+        self._backbone, self._model, self._names, self._novel = load_backbone(config), model, names, novel
         self._fitted: Fitted | None = None
 
     def __call__(self, chunk: Chunk) -> list[list[Any]]:
@@ -66,7 +64,7 @@ class Predictor:
         prediction = self._fitted.predict(features, np.arange(features.n_rows))
         slots, sure = prediction.y_slot.tolist(), prediction.probs.max(1).tolist()
         lines: list[list[Any]] = [
-            [shown_name(self.names, slot), bool(self.novel[slot]), probability, margin, None]
+            [shown_name(self._names, slot), bool(self._novel[slot]), probability, margin, None]
             for slot, probability, margin in zip(slots, sure, margin_of(prediction.probs).tolist(), strict=True)
         ]
         for row, reason in features.bad_rows.items():

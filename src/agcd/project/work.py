@@ -90,7 +90,8 @@ def next_round(project: Project, told: Told, n_questions: int | None) -> None:
 
 def export(project: Project, told: Told, n_questions: int | None) -> None:
     """The files of the classifier and the report, for download."""
-    from agcd.project.exporting import export_all, has_onnx
+    from agcd.features.onnx_graph import has_onnx
+    from agcd.project.exporting import export_all
     from agcd.project.story import write_project_report
 
     out = export_folder(project.folder, project.n_finished)
