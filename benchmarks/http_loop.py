@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("bench-runs/http-loop"))
     given = parser.parse_args()
-    cell = Cell(given.data, "adaptive_novel", given.seed, {"query": {"rounds": given.rounds}})
+    cell = Cell(given.data, "adaptive_novel", given.seed, {"protocol": "short", "query": {"rounds": given.rounds}})
     cache = given.out / "cache"
     records = run_cell(cell, given.out, cache)
     prepared = prepare(cell, cache)

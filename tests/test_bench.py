@@ -110,7 +110,7 @@ def test_label_ratio_zero_and_a_wrong_number_of_slots_run(tmp_path: Path) -> Non
         assert run_cell(cell, tmp_path, tmp_path / "cache")[-1]["n_slots"] >= n_slots
 
 
-@pytest.mark.parametrize("protocol", ["quick", "paper", "official"])
+@pytest.mark.parametrize("protocol", ["quick", "short", "paper", "official"])
 def test_every_protocol_runs_with_every_kind_of_strategy(protocol: str, tmp_path: Path) -> None:
     for strategy in ("random", "badge", "adaptive_novel"):
         cell = Cell("toy", strategy, 0, {**SETTINGS, "protocol": protocol})

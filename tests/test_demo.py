@@ -43,7 +43,7 @@ def test_the_demo_prints_the_rounds_and_writes_the_report(tmp_path: Path, capsys
 
 def test_the_demo_runs_on_embeddings_too(tmp_path: Path) -> None:
     report = run_demo(tmp_path, 1, "toy", SMALL)
-    assert "adaptive_novel" in report.read_text(encoding="utf-8")
+    assert "widest_reach" in report.read_text(encoding="utf-8")
     assert not (tmp_path / "figures" / "classes-01.png").exists()
 
 

@@ -15,7 +15,7 @@ import agcd
 ROOT = Path(agcd.__file__).parent
 LAYERS = [
     {"types", "errors", "rng", "files"},
-    {"config", "data", "records", "assignment", "mapping", "strategies", "metrics"},
+    {"config", "data", "records", "assignment", "graph", "mapping", "strategies", "metrics"},
     {"features"},
     {"discovery"},
     {"session", "engine"},

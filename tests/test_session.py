@@ -76,7 +76,11 @@ def test_a_query_says_why_and_stays_inside_the_pool(tmp_path: Path) -> None:
     assert len(query.rows) == len(query.reasons) == len(query.scores) == 10
     assert not passed[query.rows].any()
     assert (session.labels.y_class[query.rows] < 0).all()
-    assert all("slot" in reason and "margin" in reason and "phase" in reason for reason in query.reasons)
+    assert all("slot" in reason and "margin" in reason for reason in query.reasons)
+    assert query.facts["phase"] is None  # the default strategy knows none
+    phased = make_session(blobs, tmp_path / "phased", fast_config(query={"strategy": "adaptive_novel"}))
+    phased.train()
+    assert all(reason.endswith("confident phase") for reason in phased.ask(10).reasons)
 
 
 def test_other_settings_never_overwrite_a_finished_run(tmp_path: Path) -> None:

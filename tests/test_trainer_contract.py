@@ -218,7 +218,7 @@ def test_settings_of_other_trainers_play_no_part_in_the_key_of_a_run(name: str) 
 @pytest.mark.parametrize(
     ("protocol", "expected"),
     [
-        ("quick", "b2-ede06c631a92fc02c949f100e187d610"),
+        ("short", "b2-ede06c631a92fc02c949f100e187d610"),
         ("paper", "b2-368455053cc01bd1829c57b2676f6427"),
         ("official", "b2-e1544da35a2b275f577c6d2273a1ea5a"),
     ],

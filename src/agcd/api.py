@@ -33,8 +33,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     Parameters
     ----------
     n_classes : number of classes, old and novel together. None: twice the labelled classes, or 8 without labels.
-    strategy : which samples ``query`` picks; ``agcd strategies`` lists them.
-    protocol : "quick", "paper" or "official"; chooses the defaults of everything else.
+    strategy : which samples ``query`` picks; ``agcd strategies`` lists them. None: that of the protocol.
+    protocol : "quick", "short", "paper" or "official"; chooses the defaults of everything else.
     trainer : how it learns: "simgcd", "mugcd", "pim" or "gcd". None: what ``settings`` say, else "simgcd".
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
     cache_dir : where features of images are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
@@ -66,7 +66,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         self,
         n_classes: int | None = None,
         *,
-        strategy: str = "adaptive_novel",
+        strategy: str | None = None,
         protocol: str = "quick",
         trainer: str | None = None,
         settings: dict[str, Any] | None = None,
@@ -167,7 +167,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     def _config(self) -> Config:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         values = dict(self.settings or {})
-        query = {"strategy": self.strategy, **values.pop("query", {})}
+        query = {**({} if self.strategy is None else {"strategy": self.strategy}), **values.pop("query", {})}
         config = make_config({"protocol": self.protocol, "seed": seed, **values, "query": query})
         return config if self.trainer is None else _with_trainer(config, self.trainer)
 

@@ -34,7 +34,7 @@ DataOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option(help="Folder for runs and results; running again continues.")]
 SeedsOption = Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)]
-ProtocolOption = Annotated[str, typer.Option(help="quick, paper or official.")]
+ProtocolOption = Annotated[str, typer.Option(help="quick, short, paper or official.")]
 SplitOption = Annotated[str | None, typer.Option(help="published, seeded, or a JSON file that lists the old classes.")]
 EngineOption = Annotated[str, typer.Option(help="Where the work runs: local, torchrun (training) or ray.")]
 AddressOption = Annotated[str | None, typer.Option(help="A Ray cluster, as 10.0.0.5:6379; default one made here.")]
@@ -268,9 +268,20 @@ def export(
 @app.command()
 def bench(
     data: DataOption,
-    strategies: Annotated[str, typer.Option(help="Comma-separated; 'none' is base training alone.")],
     out: OutOption,
-    seeds: SeedsOption = 3,
+    what: Annotated[str, typer.Argument(help="'beyond' makes our comparison with the paper; nothing: a grid.")] = "",
+    strategies: Annotated[
+        str | None, typer.Option(help="Of the grid; comma-separated; 'none' is base training alone.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Number of seeds, counted from 0; default 3, for beyond 5.", min=1)
+    ] = None,
+    other_seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="Seeds of beyond's other tables (first two data sets); default as --seeds.", min=1
+        ),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Active rounds; default 5, or the paper's.", min=1)] = None,
     budget: Annotated[int | None, typer.Option(help="Questions per round; default one per novel class.")] = None,
     protocol: ProtocolOption = "quick",
@@ -278,6 +289,9 @@ def bench(
     n_old: Annotated[int | None, typer.Option(help="Old classes; default half of them.")] = None,
     label_ratio: Annotated[float, typer.Option(help="Share of the old classes' train rows that start labelled.")] = 0.2,
     long_tail: Annotated[float | None, typer.Option(help="Ratio of the largest to the smallest class.")] = None,
+    validation: Annotated[
+        float | None, typer.Option(help="Measure on this share of the train rows, and not on test.")
+    ] = None,
     jobs: JobsOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -286,18 +300,27 @@ def bench(
     cache: CacheOption = None,
 ) -> None:
     """Compare strategies over data sets and seeds with a simulated oracle; resumable."""
+    from agcd.bench.beyond.plan import make_plan, wants_beyond
+    from agcd.bench.beyond.run import run_beyond
     from agcd.bench.grid import make_cells, report_bench
     from agcd.config import read_toml
     from agcd.engine import open_engine
 
+    beyond, cache_dir = wants_beyond(what, strategies, other_seeds), cache or default_cache()
     values = {**(read_toml(settings) if settings else {}), "protocol": protocol}
     given = {"query.rounds": rounds, "query.budget": budget}
     overrides = [f"{name}={value}" for name, value in given.items() if value is not None]
     values = _with_overrides(values, [*(set_ or []), *overrides])
     how = {"classes": split, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
-    cells = make_cells(data, [s.strip() for s in strategies.split(",")], seeds, values, how)
-    where = open_engine(engine, address=address, processes=jobs)
-    print(report_bench(cells, out, cache or default_cache(), engine=where))
+    how |= {} if validation is None else {"validation": validation}
+    if beyond:
+        plan = make_plan(data, seeds or 5, other_seeds or seeds or 5, values, how, cache_dir)
+        where = open_engine(engine, address=address, processes=jobs)
+        print(run_beyond(plan, out, cache_dir, engine=where))
+    else:
+        cells = make_cells(data, [s.strip() for s in (strategies or "").split(",")], seeds or 3, values, how)
+        where = open_engine(engine, address=address, processes=jobs)
+        print(report_bench(cells, out, cache_dir, engine=where))
 
 
 @app.command()
@@ -338,7 +361,7 @@ def paper(
     other_seeds: Annotated[
         int | None, typer.Option(help="Seeds of what carries no claim of its own; default as --seeds.", min=1)
     ] = None,
-    protocol: ProtocolOption = "quick",
+    protocol: ProtocolOption = "short",
     quick: Annotated[bool, typer.Option("--quick", help="A small version: one seed, few epochs and rounds.")] = False,
     split: SplitOption = None,
     jobs: JobsOption = None,

@@ -2,7 +2,9 @@
 
 ``protocol`` is the one dial most people need. It chooses the defaults of everything else:
 
-* ``quick``: short training from k-means prototypes on centred features; the practitioner's default.
+* ``quick``: short training from k-means prototypes on centred features, and what we ask and make of the answers
+  (docs/beyond.md); the practitioner's default.
+* ``short``: the same short training with what the paper asks and makes of the answers.
 * ``paper``: the method as the paper describes it, under the decisions of docs/method.md.
 * ``official``: ``paper`` with the published code's schedule, fill rule and unpinned mapping.
 """
@@ -19,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agcd.errors import ConfigError, did_you_mean
 
-Protocol = Literal["quick", "paper", "official"]
+Protocol = Literal["quick", "short", "paper", "official"]
 
 
 class Settings(BaseModel):
@@ -79,6 +81,19 @@ class GCDConfig(Settings):
     """Runs of k-means at the end of base training, of which the best one counts."""
 
 
+class AnswersConfig(Settings):
+    """What active rounds make of the answers, for ``simgcd`` and ``mugcd``; all off is the paper (docs/beyond.md)."""
+
+    mapping: Literal["labels", "evidence"] = "labels"
+    """Who votes on the slot of a class: its labelled rows, or also the rows that evidence settles most."""
+    repair: bool = False
+    """Move prototypes, before a round, to classes that their slot misses and from slots that repeat another."""
+    restart: bool = False
+    """Start every round from the base model with all answers so far, and not from the round before."""
+    spread_weight: float = Field(0.0, ge=0)
+    """Weight of the classes that labels spread to unlabelled rows over the neighbour graph."""
+
+
 class TrainConfig(Settings):
     """Base training and active rounds (docs/method.md has the formulas); trainers have sections of their own."""
 
@@ -109,18 +124,21 @@ class TrainConfig(Settings):
     pin_old: bool = True
     map_every: int = Field(0, ge=0)
     """Refresh the mapping every so many steps of the queried phase; 0 = once per epoch."""
+    answers: AnswersConfig = AnswersConfig()
     mugcd: MuGCDConfig = MuGCDConfig()
     pim: PIMConfig = PIMConfig()
     gcd: GCDConfig = GCDConfig()
 
     @property
     def unused_sections(self) -> set[str]:
-        """The sections of other trainers: they play no part in a run, so neither its record nor its key knows them."""
-        return TRAINER_SECTIONS - {self.trainer}
+        """Sections that play no part in a run, so neither its record nor its key knows them: those of other trainers,
+        and that of answers where it is all off or the trainer does not read it."""
+        unread = self.answers == AnswersConfig() or self.trainer not in ("simgcd", "mugcd")
+        return (TRAINER_SECTIONS - {self.trainer}) | ({"answers"} if unread else set())
 
 
 TRAINER_SECTIONS = {"mugcd", "pim", "gcd"}
-ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every"}
+ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every", "answers"}
 """Settings that base training does not read, so that runs differing only in them share their base."""
 
 
@@ -156,6 +174,9 @@ class Config(Settings):
         return values
 
 
+OUR_ANSWERS: dict[str, Any] = {"mapping": "evidence", "repair": True, "restart": True, "spread_weight": 2.0}
+OUR_STRATEGY = "widest_reach"
+"""What the default protocol asks and makes of answers; ``AnswersConfig()`` is what the paper makes of them."""
 _PAPER_TRAIN: dict[str, Any] = {
     "base_epochs": 200,
     "round_epochs": 15,
@@ -167,7 +188,8 @@ _PAPER_TRAIN: dict[str, Any] = {
     "gcd": {"n_init": 100},
 }
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "quick": {},
+    "quick": {"train": {"answers": OUR_ANSWERS}, "query": {"strategy": OUR_STRATEGY}},
+    "short": {},
     "paper": {"train": _PAPER_TRAIN},
     "official": {
         "train": _PAPER_TRAIN | {"lr_schedule": "official", "pin_old": False, "keep_queried_unlabelled": True},

@@ -28,7 +28,7 @@ from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import RowFeatures
 from agcd.files import digest, digest_bytes, read_json, write_json, written_aside
 from agcd.rng import generator
-from agcd.strategies import get_strategy, select, strategy_options
+from agcd.strategies import get_strategy, has_phases, select, strategy_options
 from agcd.strategies.uncertainty import margin_of
 from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
 
@@ -209,6 +209,9 @@ class Session:
 
     def _job(self, folder: Path, number: int) -> Job:
         latest = self.rounds[-1] if self.rounds else None
+        train = self.config.train
+        restarts = train.answers.restart and "answers" not in train.unused_sections
+        start = self.rounds[0] if latest and restarts else latest
         return Job(
             self.features,
             self.labels,
@@ -216,7 +219,7 @@ class Session:
             self.config.seed,
             number,
             folder,
-            latest.fitted if latest else None,
+            start.fitted if start else None,
             latest.last if latest else None,
             self.evaluate,
             self.echo,
@@ -298,11 +301,13 @@ def describe_query(view: PoolView, rows: IntArray, config: Config, budget: int, 
     position = {int(row): i for i, row in enumerate(view.rows)}
     probs = view.probs[[position[int(row)] for row in rows]]
     margins = margin_of(probs)
+    phase = view.phase if has_phases(config.query.strategy) else None
     reasons = tuple(
-        f"predicted {'novel' if slot >= view.n_old else 'old'} slot {slot}, margin {gap:.2f}, {view.phase} phase"
+        f"predicted {'novel' if slot >= view.n_old else 'old'} slot {slot}, margin {gap:.2f}"
+        + (f", {phase} phase" if phase else "")
         for slot, gap in zip(probs.argmax(1).tolist(), margins.tolist(), strict=True)
     )
-    facts = {"phase": view.phase, "round": view.round}
+    facts = {"phase": phase, "round": view.round}
     return Query(rows, margins, reasons, config.query.strategy, budget, config.seed, model_id, facts)
 
 

@@ -11,6 +11,7 @@ from agcd.bench.splits import split_of
 from agcd.config import Config, make_config
 from agcd.data.sources import load_dataset
 from agcd.data.splits import save_split, start_state, truth_in_split_order
+from agcd.data.validation import validation_part
 from agcd.discovery.loop import LOG, read_log
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
@@ -66,7 +67,13 @@ def load(cell: Cell, cache_dir: Path) -> Loaded:
     dataset = load_dataset(cell.data, cache_dir=cache_dir)
     if len(dataset.classes) < 2:
         raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
-    split, words = split_of(cell.data, dataset, cell.seed, cell.config.protocol, cell.split)
+    options = dict(cell.split)
+    share = options.pop("validation", None)
+    if share is not None:
+        dataset = validation_part(dataset, share)
+    split, words = split_of(cell.data, dataset, cell.seed, cell.config.protocol, options)
+    if share is not None:
+        words += f", measured on {share:g} of the train rows"
     labels = start_state(dataset, split)
     n_slots = cell.config.n_slots or len(dataset.classes)
     check_labels(labels, n_slots)

@@ -18,12 +18,13 @@ from agcd.bench.by_hand import make_project
 from agcd.bench.cells import Cell
 from agcd.bench.runner import run_bench
 from agcd.bench.story import class_strips, replay, tell_story
+from agcd.config import OUR_STRATEGY
 from agcd.mapping import describe_change
 from agcd.report import ClassStrip, write_report
 from agcd.session import Round
 from agcd.types import Dataset
 
-STRATEGY, RIVAL = "adaptive_novel", "random"
+STRATEGY, RIVAL = OUR_STRATEGY, "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5}}
 
 
@@ -75,8 +76,8 @@ def run_facts(cell: Cell, dataset: Dataset, last: dict[str, Any]) -> list[tuple[
 def rounds_table(
     ours: Sequence[dict[str, Any]], rival: Sequence[dict[str, Any]], rounds: Sequence[Round], names: Sequence[str]
 ) -> Table:
-    """One line per round: labels used, accuracy, novelty of the questions, phase and mapping change."""
-    heads = ["round", "labels", "All", "Old", "New", "Nov-C/R/U/I", "phase", "mapping", "All, Random"]
+    """One line per round: labels used, accuracy, novelty of the questions and mapping change."""
+    heads = ["round", "labels", "All", "Old", "New", "Nov-C/R/U/I", "mapping", "All, Random"]
     table = Table(*heads, title="Accuracy on test samples, last epoch of the EMA model (%)")
     for i, (mine, other) in enumerate(zip(ours, rival, strict=True)):
         novelty = [f"{mine[k]:.2f}" for k in ("nov_coverage", "nov_ratio", "nov_uniformity", "nov_information")]
@@ -85,7 +86,6 @@ def rounds_table(
             str(mine["n_queried"]),
             *(percent(mine[k]) for k in ("acc_all", "acc_old", "acc_new")),
             " ".join(novelty) if i else "–",
-            mine["phase"] or "–",
             mapping_change(rounds[i - 1], rounds[i], names) if i else "–",
             percent(other["acc_all"]),
         )

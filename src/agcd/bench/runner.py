@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agcd.bench.cells import Cell, load, records_path, run_base, run_cell
+from agcd.config import ROUND_SETTINGS
 from agcd.data.scan import describe_health
 from agcd.engine import Engine, open_engine
 from agcd.features import open_features
@@ -47,8 +48,10 @@ def run_bench(
 
 
 def _base_of(cell: Cell) -> str:
-    """Equal for cells that start from the same base model: what is asked plays no part in it."""
+    """Equal for cells that start from the same base model: what is asked and learned later plays no part in it."""
     settings = {name: value for name, value in cell.settings.items() if name != "query"}
+    train = {name: value for name, value in settings.pop("train", {}).items() if name not in ROUND_SETTINGS}
+    settings |= {"train": train} if train else {}
     return repr((cell.data, cell.seed, settings, cell.split))
 
 

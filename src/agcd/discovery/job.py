@@ -100,17 +100,29 @@ def embedded(job: Job, fitted: Fitted) -> Tensor:
     return together(job.team, job.labels.train_rows, lambda rows: fitted.embed(job.features, rows))
 
 
-def labelled_mapping(job: Job, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None) -> LabelMapping:
-    """The mapping that the EMA model's predictions on the labelled rows give."""
-    labels = job.labels
-    rows = labels.labelled_rows
+def predicted_slots(job: Job, fitted: Fitted, rows: IntArray) -> IntArray:
+    """The slots (n,) that the EMA model predicts for ``rows``."""
 
     def predicted(own_rows: IntArray) -> Tensor:
         return torch.from_numpy(fitted.predict(job.features, own_rows, "ema").y_slot)
 
+    return np.asarray(together(job.team, rows, predicted).numpy(), np.int64)
+
+
+def labelled_mapping(job: Job, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None) -> LabelMapping:
+    """The mapping that the EMA model's predictions on the labelled rows give."""
+    rows = job.labels.labelled_rows
+    return voted_mapping(job, config, fitted, previous, rows, job.labels.y_class[rows])
+
+
+def voted_mapping(
+    job: Job, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None, rows: IntArray, y_class: IntArray
+) -> LabelMapping:
+    """The mapping that the EMA model's predictions on ``rows`` of classes ``y_class`` give."""
+    labels = job.labels
     return map_labels(
-        labels.y_class[rows],
-        together(job.team, rows, predicted).numpy(),
+        y_class,
+        predicted_slots(job, fitted, rows),
         len(labels.classes),
         fitted.n_slots,
         n_old=labels.n_old,

@@ -55,6 +55,21 @@ def supervised(logits: Tensor, slots: Tensor, student_temp: float) -> Tensor:
     return F.cross_entropy(logits / student_temp, slots.repeat(2))
 
 
+def spread_supervised(logits: Tensor, slots: Tensor, trust: Tensor, student_temp: float) -> Tensor:
+    """Cross-entropy to slots that are believed as far as ``trust`` says, averaged over all rows, believed or not.
+
+    Parameters
+    ----------
+    logits : (2n, K) cosines of both views.
+    slots : (n,) the slot of each row; of rows with trust 0 any.
+    trust : (n,) between 0 and 1.
+    """
+    if len(slots) == 0:
+        return logits.sum() * 0
+    each = F.cross_entropy(logits / student_temp, slots.repeat(2), reduction="none")
+    return (trust.repeat(2) * each).mean()
+
+
 def info_nce(projections: Tensor, temp: float) -> Tensor:
     """Each view must find the other view of its row among all 2B − 1 others.
 

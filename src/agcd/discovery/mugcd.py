@@ -26,6 +26,7 @@ from agcd.config import TrainConfig
 from agcd.discovery import losses
 from agcd.discovery.fitted import Fitted, read_test_view
 from agcd.discovery.gcd import contrastive_loss
+from agcd.discovery.heads import Output
 from agcd.discovery.job import Job, Outcome, place_cluster_centres
 from agcd.discovery.runs import TwoPhaseRun, make_optimiser
 from agcd.discovery.sampler import Batch
@@ -74,8 +75,7 @@ class _Run(TwoPhaseRun):
             return learning_rate(self.config, epoch, self.n_first)
         return learning_rate(self.config, epoch - self.n_first, self.n_epochs - self.n_first)
 
-    def original_loss(self, batch: Batch, y_class: Tensor, epoch: int) -> Tensor:
-        output = self.forward(batch)
+    def original_loss(self, batch: Batch, output: Output, y_class: Tensor, epoch: int) -> Tensor:
         if epoch < self.n_first:
             return contrastive_loss(output, y_class, self.config)
         return student_loss(output.logits, self._teach(batch.rows), y_class, self._teacher_temp(epoch), self.config)

@@ -8,7 +8,8 @@ unlabelled stream) and the queried one (answers only, small batches, labels tran
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +18,10 @@ from torch import Tensor
 
 from agcd.config import TrainConfig
 from agcd.discovery import losses
+from agcd.discovery.answers import Spread, repair, spread_answers
 from agcd.discovery.fitted import Fitted, model_tensors, restore_models
 from agcd.discovery.heads import DiscoveryModel, Output, ema_update
-from agcd.discovery.job import Job, Outcome, grown, labelled_mapping, new_model
+from agcd.discovery.job import Job, Outcome, grown, labelled_mapping, new_model, voted_mapping
 from agcd.discovery.loop import run_epochs
 from agcd.discovery.sampler import Batch, balanced_batches, read_batches, shuffled_batches
 from agcd.discovery.schedules import learning_rate
@@ -143,10 +145,25 @@ class TwoPhaseRun(DescentRun):
         """Base training of a new model (``job.start`` is None) or one active round from ``job.start``."""
         if job.start is None:
             return cls(job, config, new_model(job, config), config.base_epochs)
-        return cls(job, config, grown(job, config), config.round_epochs)
+        run = cls(job, config, grown(job, config), config.round_epochs)
+        if config.answers.repair:
+            repair(run.fitted, job, run.known, run.current_mapping())
+        return run
+
+    @cached_property
+    def known(self) -> Spread:
+        """What the labels say about every training row, as the round begins."""
+        return spread_answers(self.job)
+
+    def current_mapping(self) -> LabelMapping:
+        if self.job.start is None or self.config.answers.mapping == "labels":
+            return super().current_mapping()
+        voters = self.known.voters()
+        rows, y_class = self.known.rows[voters], self.known.y_class[voters]
+        return voted_mapping(self.job, self.config, self.fitted, self.last or self.job.previous, rows, y_class)
 
     @abstractmethod
-    def original_loss(self, batch: Batch, y_class: Tensor, epoch: int) -> Tensor:
+    def original_loss(self, batch: Batch, output: Output, y_class: Tensor, epoch: int) -> Tensor:
         """The loss of a batch of the original phase; ``y_class`` (B,) is −1 for rows that count as unlabelled."""
 
     @abstractmethod
@@ -169,13 +186,33 @@ class TwoPhaseRun(DescentRun):
             stays |= labels.asked_round > 0
         unlabelled = np.flatnonzero(stays & ~labels.held_out)
         all_rows = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
-        total = 0.0
+        total, teach = 0.0, self._spread_loss()
         for n, batch in enumerate(self.batches(all_rows, rng)):
             # Queried rows that stay in the stream count as unlabelled there.
             seed_class = np.where(labels.asked_round[batch.rows] == 0, labels.y_class[batch.rows], -1)
-            loss = self.original_loss(batch, torch.from_numpy(seed_class), epoch)
+            output = self.forward(batch)
+            loss = self.original_loss(batch, output, torch.from_numpy(seed_class), epoch)
+            if teach is not None:
+                loss = loss + teach(output, batch.rows[seed_class < 0], torch.from_numpy(seed_class < 0))
             total += self.step(loss, self.ema_decay(epoch, n / len(all_rows)))
         return total / len(all_rows)
+
+    def _spread_loss(self) -> Callable[[Output, IntArray, Tensor], Tensor] | None:
+        """What unlabelled rows learn from the classes that labels spread to them; None where that is off."""
+        config = self.config
+        if self.job.start is None or not config.answers.spread_weight:
+            return None
+        y_class, trust = self.known.by_row(self.job.features.n_rows)
+        slots = np.append(self.current_mapping().slot_of_class, 0)[y_class]
+
+        def loss(output: Output, rows: IntArray, unlabelled: Tensor) -> Tensor:
+            own_slots, own_trust = torch.from_numpy(slots[rows]), torch.from_numpy(trust[rows])
+            logits = output.logits[unlabelled.repeat(2)]
+            return config.answers.spread_weight * losses.spread_supervised(
+                logits, own_slots, own_trust, config.student_temp
+            )
+
+        return loss
 
     def _queried_phase(self, epoch: int, mapping: LabelMapping, rng: np.random.Generator) -> float:
         config, rows_asked = self.config, self.job.labels.queried_rows

@@ -28,10 +28,10 @@ class SimGCD:
 
 
 class _Run(TwoPhaseRun):
-    def original_loss(self, batch: Batch, y_class: Tensor, epoch: int) -> Tensor:
+    def original_loss(self, batch: Batch, output: Output, y_class: Tensor, epoch: int) -> Tensor:
         config = self.config
         teacher_temp = config.teacher_temp if self.job.round else teacher_temperature(config, epoch, self.n_epochs)
-        return original_loss(self.forward(batch), y_class, teacher_temp, config)
+        return original_loss(output, y_class, teacher_temp, config)
 
     def ema_decay(self, epoch: int, share: float) -> float:
         # The paper averages in rounds only: after base training both models are the same.

@@ -8,8 +8,8 @@ Probabilities (n, K) and features (n, d) may be memory maps in float16, float32 
 read them in blocks, so that beyond the inputs they hold at most 150 bytes per row and a few blocks of a megabyte per
 thread (as long as the rows of the view ascend; else the pool is copied once). CoreSet and BADGE are exact at any size
 and take ``max_candidates`` to be faster; the strategies that cluster (``kmeans``, ``typiclust``, ``alfa_mix``) or
-compare all pairs (``probcover``) work on at most ``max_candidates`` rows, drawn at random from a larger pool, of which
-they hold two copies of the features. The number of threads changes no answer.
+compare pairs (``probcover``, ``widest_reach``) work on at most ``max_candidates`` rows, drawn at random from a larger
+pool, of which they hold two copies of the features. The number of threads changes no answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
-from agcd.strategies import alfa_mix, badge, coverage, diversity, novelty, open_set, uncertainty
+from agcd.strategies import alfa_mix, badge, coverage, diversity, novelty, open_set, reach, uncertainty
 from agcd.strategies._arrays import each_block, floats
 from agcd.types import FloatArray, IntArray, PoolView
 
@@ -54,6 +54,7 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "confident_novel": novelty.confident_novel,
         "informative_novel": novelty.informative_novel,
         "adaptive_novel": novelty.adaptive_novel,
+        "widest_reach": reach.widest_reach,
     }
 )
 
@@ -68,6 +69,11 @@ def get_strategy(name: str) -> Strategy:
     if name in installed:
         return _load(installed[name])
     raise ConfigError(f"Unknown strategy {name!r}.{did_you_mean(name, [*_BUILT_IN, *installed])}")
+
+
+def has_phases(name: str) -> bool:
+    """Whether the strategy may ask for other rows in another phase; of one that is not built in nobody knows."""
+    return name == "adaptive_novel" or name not in _BUILT_IN
 
 
 def list_strategies() -> dict[str, str]:

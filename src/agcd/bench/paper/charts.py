@@ -80,8 +80,9 @@ def strokes(names: Sequence[str], ours: str) -> dict[str, Stroke]:
 
 
 def panels(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with ``n`` panels of this size in inches, three to a line."""
-    n_columns, n_lines = min(n, _PER_LINE), -(-n // _PER_LINE)
+    """A figure with ``n`` panels of this size in inches, three to a line; four are two and two."""
+    n_columns = 2 if n == 4 else min(n, _PER_LINE)
+    n_lines = -(-n // n_columns)
     figure = new_figure(width * n_columns, height * n_lines)
     grid = figure.subplots(n_lines, n_columns, squeeze=False).ravel().tolist()
     for spare in grid[n:]:

@@ -69,7 +69,7 @@ class Study:
     @property
     def is_the_papers(self) -> bool:
         """Whether this is a data set of the paper under one of its protocols, so that its numbers may stand beside."""
-        return parse_spec(self.data) is not None and self.protocol != "quick" and not self.quick
+        return parse_spec(self.data) is not None and self.protocol in ("paper", "official") and not self.quick
 
     def entry(
         self,
