@@ -121,7 +121,7 @@ def main() -> None:
     marks = [COLOURS[c] for c in y_class[known]]
     first.scatter(points[known, 0], points[known, 1], s=24, c=marks, marker="s", edgecolors=INK, linewidths=0.8)
     reach = reach_of(neighbours, unsettled)
-    caption = "red: much around it is not settled\nnumbers: the next six questions"
+    caption = "orange: much around it is not settled\nnumbers: the next six questions"
     draw(second, points, HOT(reach / reach.max())[:, :3], "2. Where one answer settles most", caption)
     number(second, points[ours])
     slots = mixed([COLOURS[slot] for slot in view.probs.argmax(1)], np.full(len(view.rows), 0.6))

@@ -40,7 +40,7 @@ MAIN_NAMES = ["none", "random", "margin", "badge", "typiclust", "adaptive_novel"
 
 
 def made_up_plan(n_seeds: int = 3, n_other_seeds: int = 2, names: tuple[str, ...] = ("one", "two", "three")) -> Plan:
-    return Plan(tuple(Study(name, n_seeds, SETTINGS, {}, 5, 5, 5) for name in names), n_other_seeds)
+    return Plan(tuple(Study(name, n_seeds, SETTINGS, {}, 5, 5, 5) for name in names), n_other_seeds, 2)
 
 
 class MadeUp(Look):
@@ -115,7 +115,7 @@ def test_the_papers_data_sets_also_get_one_question_per_novel_class(
 ) -> None:
     study = Study("cub=x", 1, {"train": {"entropy_weight": 2.0}, "query": {"budget": 100, "rounds": 1}}, {}, 6, 4, 100)
     monkeypatch.setattr("agcd.bench.beyond.plan.open_study", lambda *_: study)
-    plan = make_plan(["cub=x", "cub=x"], 1, 1, {"query": {"switch_round": 2}}, {}, tmp_path)
+    plan = make_plan(["cub=x", "cub=x"], 1, 1, 2, {"query": {"switch_round": 2}}, {}, tmp_path)
     assert [(s.budget, s.settings["query"]) for s in plan.studies] == [(4, {"switch_round": 2})]
     assert plan.studies[0].settings["train"] == {"entropy_weight": 2.0}
 
@@ -225,7 +225,7 @@ def test_the_ablation_compares_with_the_papers_line_in_the_mean_over_data_sets()
 def test_a_whole_comparison_runs_resumes_and_writes_everything(tmp_path: Path) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
     settings: dict[str, Any] = {"train": FAST | {"base_epochs": 1, "round_epochs": 1}, "query": {"rounds": 1}}
-    plan = make_plan(["toy"], 2, 1, settings, {"validation": 0.2}, cache)
+    plan = make_plan(["toy"], 2, 1, 2, settings, {"validation": 0.2}, cache)
     one, said = open_engine(processes=1), list[str]()
     first = run_beyond(plan, out, cache, engine=one, say=said.append)
     assert (out / "beyond.md").read_text(encoding="utf-8") == first

@@ -277,11 +277,11 @@ def bench(
         int | None, typer.Option(help="Number of seeds, counted from 0; default 3, for beyond 5.", min=1)
     ] = None,
     other_seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Seeds of beyond's other tables (first two data sets); default as --seeds.", min=1
-        ),
+        int | None, typer.Option(help="Seeds of beyond's budgets and ablation; default as --seeds.", min=1)
     ] = None,
+    other_data: Annotated[
+        int, typer.Option(help="Data sets, the first ones, that beyond's budgets and ablation are made on.", min=0)
+    ] = 2,
     rounds: Annotated[int | None, typer.Option(help="Active rounds; default 5, or the paper's.", min=1)] = None,
     budget: Annotated[int | None, typer.Option(help="Questions per round; default one per novel class.")] = None,
     protocol: ProtocolOption = "quick",
@@ -314,7 +314,7 @@ def bench(
     how = {"classes": split, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
     how |= {} if validation is None else {"validation": validation}
     if beyond:
-        plan = make_plan(data, seeds or 5, other_seeds or seeds or 5, values, how, cache_dir)
+        plan = make_plan(data, seeds or 5, other_seeds or seeds or 5, other_data, values, how, cache_dir)
         where = open_engine(engine, address=address, processes=jobs)
         print(run_beyond(plan, out, cache_dir, engine=where))
     else:

@@ -21,12 +21,12 @@ def widest_reach(
     needs neither phases nor a guess at what is novel.
 
     Of a larger pool only ``max_candidates`` rows drawn at random are joined and asked about, with all answers and at
-    most as many other labelled rows.
+    most a fifth as many of the labels known from the start.
     """
     if n_neighbours < 1:
         raise ConfigError(f"n_neighbours is {n_neighbours}; it must be at least 1.")
     view = thin(view, max_candidates, budget, rng)
-    labelled = _kept_labels(view, max_candidates, rng)
+    labelled = _kept_labels(view, max_candidates // 5, rng)
     n = len(view.rows)
     if n == 1:
         return view.rows

@@ -17,8 +17,6 @@ from agcd.errors import ConfigError, did_you_mean
 BEYOND = "beyond"
 OURS, REFERENCE, RANDOM = "ours", "adaptive_novel", "random"
 BUDGETED = (RANDOM, REFERENCE, OURS)
-N_STUDIED = 2
-"""So many data sets, the first ones, are also run with half and with double the questions and piece by piece."""
 _PAPERS_ANSWERS = AnswersConfig().model_dump()
 _DECIDED = ("query.budget", "query.strategy", "train.answers")
 """Settings that make the comparison, so that nobody else may set them."""
@@ -55,14 +53,18 @@ ABLATION = (
 
 @dataclass(frozen=True)
 class Plan:
-    """The data sets with as many seeds as the main table has, and as many as the other tables have."""
+    """The data sets with as many seeds as the main table has, and as many as the other tables have.
+
+    ``n_studied`` of them, the first ones, are also run with half and with double the questions and piece by piece.
+    """
 
     studies: tuple[Study, ...]
     n_other_seeds: int
+    n_studied: int
 
     @property
     def ablated(self) -> tuple[Study, ...]:
-        return tuple(replace(study, n_seeds=self.n_other_seeds) for study in self.studies[:N_STUDIED])
+        return tuple(replace(study, n_seeds=self.n_other_seeds) for study in self.studies[: self.n_studied])
 
     @property
     def budgeted(self) -> tuple[tuple[Study, int], ...]:
@@ -100,6 +102,7 @@ def make_plan(
     data: Sequence[str],
     n_seeds: int,
     n_other_seeds: int,
+    n_studied: int,
     settings: dict[str, Any],
     split: dict[str, Any],
     cache_dir: Path,
@@ -109,7 +112,7 @@ def make_plan(
         if name.startswith(_DECIDED):
             raise ConfigError(f"Setting {name!r} is decided by 'agcd bench {BEYOND}'; leave it out.")
     studies = [_open(spec, n_seeds, settings, split, cache_dir) for spec in unique(data)]
-    return Plan(tuple(studies), n_other_seeds)
+    return Plan(tuple(studies), n_other_seeds, n_studied)
 
 
 def _open(data: str, n_seeds: int, settings: dict[str, Any], split: dict[str, Any], cache_dir: Path) -> Study:

@@ -59,7 +59,14 @@ def all_tables(plan: Plan, look: Look) -> str:
         blocks += _lines_block(study, main_entries(study), look)
     blocks += ["## Over all data sets", overall_table(plan.studies, look)]
     blocks += ["The smallest difference over seeds:", smallest_table(plan.studies, look)]
-    blocks.append("## Half and double the questions")
+    if plan.ablated:
+        blocks += _other_blocks(plan, look)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _other_blocks(plan: Plan, look: Look) -> list[str]:
+    """Budgets and ablation."""
+    blocks = ["## Half and double the questions"]
     for study, budget in plan.budgeted:
         blocks += _lines_block(study, budget_entries(study, budget), look)
     blocks.append("## What each piece gains")
@@ -67,7 +74,7 @@ def all_tables(plan: Plan, look: Look) -> str:
         entries = ablation_entries(study)
         blocks += [heading(study, entries, look), ablation_table([entries], look)]
     together = ablation_table([ablation_entries(study) for study in plan.ablated], look)
-    return "\n\n".join([*blocks, "**mean over these data sets**", together]) + "\n"
+    return [*blocks, "**mean over these data sets**", together]
 
 
 def _lines_block(study: Study, entries: Sequence[Entry], look: Look) -> list[str]:
