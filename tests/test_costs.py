@@ -77,7 +77,7 @@ def test_extraction_takes_all_views_of_train_rows_and_one_of_test_rows() -> None
 def test_training_equals_a_loop_over_its_epochs_and_steps() -> None:
     settings = config(
         train={"base_epochs": 3, "round_epochs": 2, "batch_size": 128, "query_batch_size": 8},
-        query={"budget": 20, "rounds": 1},
+        query={"budget": 20, "rounds": 1, "strategy": "margin"},
     )
     step, queried, row = 0.5 + 0.01, 0.1, 0.01 + 0.001
 
@@ -168,13 +168,18 @@ def test_dials_that_are_at_their_end_are_not_offered() -> None:
 
 @pytest.mark.parametrize("name", list(list_strategies()))
 def test_every_strategy_has_a_law_of_growth(name: str) -> None:
-    small, large = selection_cells(name, 10, 64, 5), selection_cells(name, 20, 64, 10)
+    small, large = selection_cells(name, 100, 10, 64, 5), selection_cells(name, 200, 20, 64, 10)
     assert 0 < small < large
 
 
 def test_strategies_that_compare_rows_grow_with_the_budget_and_margins_do_not() -> None:
-    assert selection_cells("margin", 10, 64, 5) == selection_cells("margin", 10, 64, 50)
-    assert selection_cells("coreset", 10, 64, 50) == 10 * selection_cells("coreset", 10, 64, 5)
+    assert selection_cells("margin", 100, 10, 64, 5) == selection_cells("margin", 100, 10, 64, 50)
+    assert selection_cells("coreset", 100, 10, 64, 50) == 10 * selection_cells("coreset", 100, 10, 64, 5)
+
+
+def test_strategies_that_compare_all_rows_grow_with_their_square_up_to_their_candidates() -> None:
+    assert selection_cells("widest_reach", 200, 10, 64, 5) == 4 * selection_cells("widest_reach", 100, 10, 64, 5)
+    assert selection_cells("widest_reach", 10**6, 10, 64, 5) == selection_cells("widest_reach", 10**4, 10, 64, 5)
 
 
 def test_sizes_are_read_from_a_data_set() -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agcd.config import Config
-from agcd.strategies import get_strategy
+from agcd.strategies import get_strategy, strategy_options
 from agcd.types import Dataset
 
 KMEANS_STARTS = 3
@@ -22,8 +22,9 @@ PREDICTION_BYTES = 32
 """One row of predictions.parquet."""
 BLOCK_BYTES = 400_000_000
 """What one block of inference and its intermediate results take at most."""
-BY_SLOTS, BY_FEATURES = ("uncertainty", "novelty"), ("open_set",)
-"""Modules of strategies that look at each row's probabilities, or at its features too; others also compare rows."""
+BY_SLOTS, BY_FEATURES, BY_PAIRS = ("uncertainty", "novelty"), ("open_set",), ("reach",)
+"""Modules of strategies that look at each row's probabilities, or at its features too, or compare all rows; others
+compare rows with those they pick."""
 
 
 class Line(NamedTuple):
@@ -71,7 +72,7 @@ class Machine:
     kmeans_s: float
     """Seconds of one run of k-means per row, slot and dimension."""
     select_s: float
-    """Seconds of the strategy per row and cell, see ``selection_cells``."""
+    """Seconds of the strategy per cell, see ``selection_cells``."""
     tail: Training
     pooled: Training | None = None
     """The adapter that takes the tail's place when no block is trained."""
@@ -129,15 +130,18 @@ def estimate(size: Size, config: Config, machine: Machine) -> Costs:
     )
 
 
-def selection_cells(strategy: str, n_slots: int, dim: int, budget: int) -> int:
-    """How the work of a strategy grows per row: with slots, or dimensions too, and with the budget if it compares rows.
+def selection_cells(strategy: str, n_rows: int, n_slots: int, dim: int, budget: int) -> int:
+    """How the work of a strategy grows: with rows and slots, or dimensions too, and with the pairs it compares.
 
-    Strategies that compare are often faster than that, as they skip rows or look at a limited number of them.
+    Strategies that compare rows with their picks are often faster than that, as they skip some.
     """
-    module = get_strategy(strategy).__module__.rpartition(".")[2]
+    chosen = get_strategy(strategy)
+    module = chosen.__module__.rpartition(".")[2]
+    n_rows = min(n_rows, strategy_options(chosen).get("max_candidates") or n_rows)
     if module in BY_SLOTS:
-        return n_slots
-    return (n_slots + dim) * (1 if module in BY_FEATURES else budget)
+        return n_rows * n_slots
+    n_compared = 1 if module in BY_FEATURES else n_rows if module in BY_PAIRS else budget
+    return n_rows * (n_slots + dim) * n_compared
 
 
 def _budget(size: Size, config: Config) -> int:
@@ -219,8 +223,8 @@ def _round_seconds(size: Size, config: Config, machine: Machine, n_asked: int) -
 
 def _query_seconds(size: Size, config: Config, machine: Machine, n_asked: int) -> float:
     n_pool = max(0, size.n_train - size.n_labelled - n_asked)
-    cells = selection_cells(config.query.strategy, size.n_slots, machine.dim, _budget(size, config))
-    return _predict_seconds(size.n_train, size, config, machine) + n_pool * cells * machine.select_s
+    cells = selection_cells(config.query.strategy, n_pool, size.n_slots, machine.dim, _budget(size, config))
+    return _predict_seconds(size.n_train, size, config, machine) + cells * machine.select_s
 
 
 def what_if(size: Size, config: Config, machine: Machine) -> list[tuple[str, Costs]]:

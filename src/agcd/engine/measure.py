@@ -223,7 +223,7 @@ def measure_kmeans(dim: int, n: int = 4096, n_slots: int = 64) -> float:
 
 
 def measure_selection(config: Config, dim: int, n: int = 16384, n_slots: int = 128, budget: int = 32) -> float:
-    """Seconds of the configured strategy per row and cell."""
+    """Seconds of the configured strategy per cell."""
     rng = generator(0, "measure", "selection")
     features = rng.standard_normal((n, dim), dtype=np.float32)
     features /= np.linalg.norm(features, axis=1, keepdims=True)
@@ -233,7 +233,7 @@ def measure_selection(config: Config, dim: int, n: int = 16384, n_slots: int = 1
     )
     name = config.query.strategy
     spent = seconds_of(lambda: select(view, name, budget, generator(0, "measure"), config.query.options))
-    return spent / (n * selection_cells(name, n_slots, dim, budget))
+    return spent / selection_cells(name, n, n_slots, dim, budget)
 
 
 def measure_disk(path: Path) -> float:
