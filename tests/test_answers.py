@@ -31,7 +31,7 @@ ASKED = np.array([60, 61, 62, 80, 81, 82])
 """Of the novel classes 3 and 4; nobody has named class 5 (rows 100 to 119)."""
 two_phase_trainer = pytest.mark.parametrize("name", ["simgcd", "mugcd"])
 OFF: dict[str, Any] = AnswersConfig().model_dump()
-SWITCHES: list[dict[str, Any]] = [{"mapping": "evidence"}, {"repair": True}, {"spread_weight": 2.0}]
+SWITCHES: list[dict[str, Any]] = [{"mapping": "evidence"}, {"repair": True}, {"restart": True}, {"spread_weight": 2.0}]
 
 
 def config_of(name: str = "simgcd", our: dict[str, Any] = OUR_ANSWERS, **train: Any) -> Config:

@@ -15,9 +15,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from agcd.config import TrainConfig
+from agcd.discovery import fit as fit_here
+from agcd.discovery.job import Job, Outcome
 from agcd.errors import ConfigError, StorageError
 from agcd.files import read_json
-from agcd.session import check_labels
+from agcd.session import ProjectFolders, Session, check_labels
 from blobs import fast_config, make_blobs, make_session
 
 RUN_FILES = {
@@ -176,3 +179,24 @@ def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
     assert resumed == unbroken != ""
     logs = [json.loads(line) for line in (broken / "runs/001/log.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in logs] == list(range(6))
+
+
+@pytest.mark.parametrize(("trainer", "restart", "start"), [("simgcd", True, 0), ("simgcd", False, 1), ("gcd", True, 1)])
+def test_rounds_start_from_the_base_model_or_from_the_last_one(
+    trainer: str, restart: bool, start: int, tmp_path: Path
+) -> None:
+    """A trainer that does not read the section of answers goes on from the last round whatever it says."""
+    blobs, jobs = make_blobs(), []
+
+    def fit(config: TrainConfig, job: Job) -> Outcome:
+        jobs.append(job)
+        return fit_here(config, job)
+
+    config = fast_config(trainer=trainer, answers={"restart": restart})
+    session = Session(blobs.features, blobs.labels, config, 6, ProjectFolders(tmp_path), fit=fit)
+    for _ in range(3):
+        session.train()
+        query = session.ask()
+        session.tell(query.rows, blobs.names(query.rows))
+    assert jobs[2].start is session.rounds[start].fitted
+    assert jobs[2].previous is session.rounds[1].last
