@@ -147,6 +147,8 @@ def test_hostile_names_are_shown_as_text_on_every_page(browser: Browser, tmp_pat
 def hostile_project(folder: Path) -> Path:
     """A project after a round in which every new class got a name that tries to break out of the page."""
     path = trained_project(folder).rename(folder / "<i onclick=alert(3)>")
+    settings = path / "agcd.toml"  # learning as the paper does leaves every class a picture on the map
+    settings.write_text(f'protocol = "short"\n{settings.read_text()}')
     with Project.open(path) as project:
         rows = range(len(project.paths))[-len(NAMES) :]
         project.tell([Answer(row, name) for row, name in zip(rows, NAMES, strict=True)])
