@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
-from scipy.sparse import csr_array
 
 from agcd import graph
 from agcd.discovery.kmeans import semi_supervised_kmeans
@@ -54,15 +53,6 @@ def pool_view(x: FloatArray, y_class: IntArray, rng: np.random.Generator) -> Poo
     probs /= probs.sum(1, keepdims=True)
     pool, known = np.flatnonzero(y_class < 0), np.flatnonzero(y_class >= 0)
     return PoolView(pool, probs[pool], x[pool], x[known], y_class[known], N_OLD, phase="confident")
-
-
-def reach_of(neighbours: csr_array, unsettled: FloatArray) -> FloatArray:
-    """What is unsettled around each row, faded by the way there: (n,) → (n,)."""
-    total, sent = unsettled.copy(), unsettled
-    for _ in range(graph.REACH_STEPS):
-        sent = graph.FADING * (neighbours @ sent)
-        total += sent
-    return total
 
 
 def mixed(colours: list[str], share: FloatArray) -> FloatArray:
@@ -120,7 +110,7 @@ def main() -> None:
     known = y_class >= 0
     marks = [COLOURS[c] for c in y_class[known]]
     first.scatter(points[known, 0], points[known, 1], s=24, c=marks, marker="s", edgecolors=INK, linewidths=0.8)
-    reach = reach_of(neighbours, unsettled)
+    reach = graph.faded_sum(neighbours, unsettled)
     caption = "orange: much around it is not settled\nnumbers: the next six questions"
     draw(second, points, HOT(reach / reach.max())[:, :3], "2. Where one answer settles most", caption)
     number(second, points[ours])

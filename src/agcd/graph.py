@@ -153,18 +153,18 @@ def widest_reach(graph: csr_array, unsettled: Floats, may_pick: BoolArray, count
     """
     unsettled, may_pick = unsettled.astype(np.float32), may_pick.copy()
     picks: list[int] = []
-    while len(picks) < min(count, int(may_pick.sum()) + len(picks)):
-        pick = int(np.where(may_pick, _faded_sum(graph, unsettled), -1).argmax())
+    for _ in range(min(count, int(may_pick.sum()))):
+        pick = int(np.where(may_pick, faded_sum(graph, unsettled), -1).argmax())
         picks.append(pick)
         may_pick[pick] = False
         touched = np.zeros(len(unsettled), np.float32)
         touched[pick] = 1
-        touched = _faded_sum(graph, touched)
+        touched = faded_sum(graph, touched)
         unsettled = unsettled * (1 - np.minimum(2 * touched / touched[pick], 1))
     return np.asarray(picks, dtype=np.int64)
 
 
-def _faded_sum(graph: csr_array, x: Floats) -> Floats:
+def faded_sum(graph: csr_array, x: Floats) -> Floats:
     """Each row's own number and what the rows around it send: Σₜ (fading · graph)ᵗ x."""
     total, sent = x.copy(), x
     for _ in range(REACH_STEPS):

@@ -141,7 +141,7 @@ class LabelMapping:
     slot_of_class: IntArray
     observed: BoolArray
     agreement: float
-    """Share of labelled rows whose predicted slot is the slot of their class."""
+    """Share of the rows that voted (labelled, or settled by labels) whose predicted slot is the slot of their class."""
     model_id: str = ""
 
     def to_json(self) -> dict[str, Any]:

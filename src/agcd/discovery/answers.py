@@ -74,15 +74,11 @@ def repair(fitted: Fitted, job: Job, known: Spread, mapping: LabelMapping) -> No
         slot, own = int(mapping.slot_of_class[c]), np.flatnonzero(member & (known.y_class == c))
         if c >= job.labels.n_old and len(own) and (y_slot[own] == slot).mean() < MISSED_SHARE:
             _place(fitted, job, slot, known.rows[own])
-    free = [s for s in _unnamed(fitted, mapping) if _mean(member[y_slot == s]) > MISSED_SHARE]
+    unnamed = np.setdiff1d(np.arange(fitted.n_old, fitted.n_slots), mapping.slot_of_class).tolist()
+    free = [s for s in unnamed if _mean(member[y_slot == s]) > MISSED_SHARE]
     around = widest_reach(known.graph, 1 - known.trust, ~known.labelled, len(free))
     for slot, position in zip(free, around.tolist(), strict=False):
         _place(fitted, job, slot, known.rows[[position, *known.graph[[position]].indices]])
-
-
-def _unnamed(fitted: Fitted, mapping: LabelMapping) -> list[int]:
-    """Novel slots that stand for no class yet."""
-    return [s for s in range(fitted.n_old, fitted.n_slots) if s not in mapping.slot_of_class]
 
 
 def _mean(values: BoolArray) -> float:

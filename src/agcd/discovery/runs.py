@@ -203,7 +203,8 @@ class TwoPhaseRun(DescentRun):
         if self.job.start is None or not config.answers.spread_weight:
             return None
         y_class, trust = self.known.by_row(self.job.features.n_rows)
-        slots = np.append(self.current_mapping().slot_of_class, 0)[y_class]
+        mapping = self.last or self.current_mapping()  # the last epoch ended with the mapping that this one begins with
+        slots = np.append(mapping.slot_of_class, 0)[y_class]
 
         def loss(output: Output, rows: IntArray, unlabelled: Tensor) -> Tensor:
             own_slots, own_trust = torch.from_numpy(slots[rows]), torch.from_numpy(trust[rows])
