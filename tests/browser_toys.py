@@ -212,11 +212,19 @@ def asked(page: Page) -> int:
     return int(found[1])
 
 
+# The response arrives before the page has read it, and until then the page asks before it may be left.
+NOTHING_BEING_SAVED = """async () => {
+    const { onSaving } = await import("/static/net.js");
+    await new Promise((resolve) => onSaving((word) => word !== "saving" && resolve()));
+}"""
+
+
 def answer(page: Page, keys: Callable[[Page], None] | str) -> int:
-    """Answer the question by keys, and wait until the server has it; the row that was asked about."""
+    """Answer the question by keys, and wait until the page knows that it is stored; the row that was asked about."""
     row = asked(page)
     with page.expect_response("**/api/answers"):
         page.keyboard.press(keys) if isinstance(keys, str) else keys(page)
+    page.evaluate(NOTHING_BEING_SAVED)
     return row
 
 
