@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agcd.strategies._arrays import each_block, floats
+from agcd.arrays import each_block, floats
 from agcd.strategies.uncertainty import Float64Array, check_metric, judge_block
 from agcd.types import FloatArray, IntArray
 

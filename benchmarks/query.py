@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from agcd import graph
+from agcd.arrays import thread_count
 from agcd.config import TrainConfig, make_config
 from agcd.discovery.fitted import Fitted
 from agcd.discovery.heads import DiscoveryModel
@@ -34,7 +35,6 @@ from agcd.features.rows import EmbeddingRows
 from agcd.rng import generator
 from agcd.session import ProjectFolders, Session, strategy_settings
 from agcd.strategies import select
-from agcd.strategies._arrays import thread_count
 from agcd.types import IntArray, LabelMapping, LabelState
 from selection_data import PeakMemory, around, timed
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from agcd.arrays import each_block, lowest, thread_count
 from agcd.strategies import select
-from agcd.strategies._arrays import each_block, lowest, thread_count
 from agcd.strategies.novelty import first_of_equal_share
 from agcd.strategies.uncertainty import judge
 from agcd.types import PoolView

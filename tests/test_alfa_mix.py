@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agcd import arrays
 from agcd.errors import ConfigError, DataError
-from agcd.strategies import _arrays, list_strategies, select
+from agcd.strategies import list_strategies, select
 from agcd.strategies.alfa_mix import caps_to_change
 from agcd.strategies.diversity import kmeans
 from agcd.types import FloatArray, PoolView
@@ -75,7 +76,7 @@ def test_cap_grows_until_candidates_outnumber_the_questions(seed: int, budget: i
     candidates = sorted(changes_at(view, growths * cap))
     assert len(candidates) > budget
     # the same function brings to unit length: both members of a pair are as near to its centre, up to rounding
-    among = replace(view, rows=view.rows[candidates], features=_arrays.unit(view.features[candidates]))
+    among = replace(view, rows=view.rows[candidates], features=arrays.unit(view.features[candidates]))
     expected = kmeans(among, budget, np.random.default_rng(7)).tolist()
     assert ask(view, budget, seed=7, cap=cap) == expected
 
@@ -117,7 +118,7 @@ def test_nothing_changes_with_one_slot_or_when_all_slots_are_alike() -> None:
 
 def test_caps_do_not_depend_on_block_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = caps_to_change(make_view())
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 30)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 30)
     np.testing.assert_allclose(caps_to_change(make_view()), whole)
 
 

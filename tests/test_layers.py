@@ -14,7 +14,7 @@ import agcd
 
 ROOT = Path(agcd.__file__).parent
 LAYERS = [
-    {"types", "errors", "rng", "files"},
+    {"types", "errors", "rng", "files", "arrays"},
     {"config", "data", "records", "assignment", "graph", "mapping", "strategies", "metrics"},
     {"features"},
     {"discovery"},

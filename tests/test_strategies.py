@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agcd.arrays import rank_within
 from agcd.strategies import badge, select
-from agcd.strategies._arrays import rank_within
 from agcd.strategies.novelty import equal_share
 from agcd.strategies.uncertainty import confidence_of, entropy_of, margin_of, msp_of
 from agcd.types import FloatArray, PoolView
@@ -54,7 +54,7 @@ def test_margin_of_a_single_slot_is_its_probability() -> None:
 def test_scores_do_not_depend_on_block_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     probs = np.random.default_rng(0).dirichlet(np.ones(7), size=40)
     whole = [confidence_of(probs, m) for m in ("margin", "msp", "entropy")]
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 20)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 20)
     for metric, score in zip(("margin", "msp", "entropy"), whole, strict=True):
         np.testing.assert_array_equal(confidence_of(probs, metric), score)
 
@@ -129,7 +129,7 @@ def test_coreset_never_prefers_a_near_copy_of_a_labelled_row() -> None:
 
 def test_coreset_in_small_blocks_picks_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ask(random_view(3), "coreset", 20)
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 16)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 16)
     assert ask(random_view(3), "coreset", 20) == whole
 
 

@@ -84,7 +84,7 @@ def test_typiclust_takes_the_densest_spot_and_leaves_small_clusters_for_the_end(
 def test_neighbour_distances_do_not_depend_on_block_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     x, cluster = np.random.default_rng(0).standard_normal((50, 3)), np.arange(50) % 3
     whole = coverage.neighbour_distances(x, cluster)
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 7)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 7)
     np.testing.assert_allclose(coverage.neighbour_distances(x, cluster), whole, rtol=1e-9)
 
 
@@ -158,7 +158,7 @@ def test_probcover_on_a_sample_asks_about_the_sample_first() -> None:
 def test_probcover_in_small_blocks_picks_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     view = make_view(blobs([25, 18, 9]))
     whole = ask(view, "probcover", 20)
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 16)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 16)
     assert ask(view, "probcover", 20) == whole
 
 

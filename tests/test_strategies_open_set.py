@@ -164,7 +164,7 @@ def test_conal_equals_its_slow_twin(seed: int, budget: int) -> None:
 
 def test_conal_in_small_blocks_picks_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = ask(make_view(), "conal", 20)
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 16)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 16)
     assert ask(make_view(), "conal", 20) == whole
 
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agcd.arrays import each_block, lowest, thin
 from agcd.errors import ConfigError
 from agcd.strategies import badge, diversity, get_strategy, list_strategies, select, strategy_options
-from agcd.strategies._arrays import each_block, lowest, thin
 from agcd.strategies.novelty import equal_share, first_of_equal_share
 from agcd.types import FloatArray, PoolView
 
@@ -40,18 +40,18 @@ def ask(view: PoolView, name: str, budget: int, seed: int = 0, **options: Any) -
 
 @every_strategy
 def test_the_number_of_threads_changes_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 64)
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCKS_WORTH_THREADS", 2)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 64)
+    monkeypatch.setattr("agcd.arrays.BLOCKS_WORTH_THREADS", 2)
     answers = []
     for n_threads in (1, 4):
-        monkeypatch.setattr("agcd.strategies._arrays.thread_count", lambda n=n_threads: n)
+        monkeypatch.setattr("agcd.arrays.thread_count", lambda n=n_threads: n)
         answers.append(ask(make_view(), name, 40))
     assert answers[0] == answers[1]
 
 
 def test_every_block_is_visited_once_and_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 10)
-    monkeypatch.setattr("agcd.strategies._arrays.thread_count", lambda: 3)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 10)
+    monkeypatch.setattr("agcd.arrays.thread_count", lambda: 3)
     visits = np.zeros(999, dtype=np.int64)
 
     def count(part: slice) -> None:
@@ -68,7 +68,7 @@ def test_memory_grows_with_rows_and_not_with_rows_times_slots_or_features(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = make_view(n=10_000, n_slots=160, d=160, n_labelled=20)  # 6.4 MB of each
-    monkeypatch.setattr("agcd.strategies._arrays.BLOCK_ENTRIES", 1 << 12)
+    monkeypatch.setattr("agcd.arrays.BLOCK_ENTRIES", 1 << 12)
     monkeypatch.setattr(diversity, "FEWEST_CANDIDATES", 1 << 6)
     monkeypatch.setattr(diversity, "MOST_CANDIDATES", 1 << 8)
     monkeypatch.setattr("agcd.strategies.open_set.SCORED_AT_ONCE", 1 << 8)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
+from agcd.arrays import blocks, unit
 from agcd.types import BoolArray, FloatArray, IntArray
 
 Floats = NDArray[np.float32]
@@ -33,6 +34,7 @@ EXACT_ROWS = 20_000
 CELL_ROWS = 1000
 NEARBY_CELLS = 8
 _BLOCK_NUMBERS = 1 << 22
+"""More than strategies take: products of wide blocks pay more than staying in the cache."""
 _CLASSES_AT_ONCE = 64
 
 
@@ -58,7 +60,7 @@ def neighbour_graph(x: FloatArray, k: int = N_NEIGHBOURS) -> csr_array:
 
     Two rows are joined when either is among the nearest of the other.
     """
-    x = _unit(x)
+    x = unit(np.asarray(x, np.float32))
     near, cosine = nearest(x, min(k, len(x) - 1))
     weights = np.maximum(cosine, 0) ** SHARPNESS
     start = np.arange(len(x) + 1) * near.shape[1]
@@ -78,7 +80,7 @@ def nearest(x: Floats, k: int) -> tuple[IntArray, Floats]:
         everything = np.arange(len(x))
         return _nearest_among(x, everything, everything, k)
     centres = x[::CELL_ROWS]
-    cell = np.concatenate([(x[part] @ centres.T).argmax(1) for part in _blocks(len(x), len(centres))])
+    cell = np.concatenate([(x[part] @ centres.T).argmax(1) for part in blocks(len(x), len(centres), _BLOCK_NUMBERS)])
     members = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(centres)))[:-1])
     similar = centres @ centres.T
     np.fill_diagonal(similar, np.inf)  # a centre of length zero is no nearer to itself than to others
@@ -99,7 +101,7 @@ def _nearest_among(x: Floats, rows: IntArray, candidates: IntArray, k: int) -> t
     k = min(k, len(candidates) - 1)
     if k < 1:
         return near, cosine
-    for part in _blocks(len(rows), len(candidates)):
+    for part in blocks(len(rows), len(candidates), _BLOCK_NUMBERS):
         similar = x[rows[part]] @ others.T
         similar[rows[part, None] == candidates] = -np.inf
         best = np.argpartition(-similar, k - 1, axis=1)[:, :k]
@@ -171,13 +173,3 @@ def faded_sum(graph: csr_array, x: Floats) -> Floats:
         sent = FADING * (graph @ sent)
         total += sent
     return total
-
-
-def _unit(x: FloatArray) -> Floats:
-    x = np.asarray(x, np.float32)
-    return np.asarray(x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12), np.float32)
-
-
-def _blocks(n: int, width: int) -> list[slice]:
-    step = max(1, _BLOCK_NUMBERS // max(1, width))
-    return [slice(start, start + step) for start in range(0, n, step)]

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
+from agcd.arrays import rank_within
 from agcd.discovery.fitted import Fitted
 from agcd.discovery.job import Job, predicted_slots, train_features
 from agcd.graph import neighbour_graph, spread, widest_reach
-from agcd.strategies._arrays import rank_within
 from agcd.types import BoolArray, FloatArray, IntArray, LabelMapping
 
 VOTES_PER_CLASS = 20

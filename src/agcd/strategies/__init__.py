@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from agcd.arrays import each_block, floats
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
 from agcd.strategies import alfa_mix, badge, coverage, diversity, novelty, open_set, reach, uncertainty
-from agcd.strategies._arrays import each_block, floats
 from agcd.types import FloatArray, IntArray, PoolView
 
 Strategy = Callable[..., IntArray]

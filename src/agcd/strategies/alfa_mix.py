@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
+from agcd.arrays import blocks, each_block, pair_squares, unit
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, each_block, pair_squares, unit
 from agcd.strategies.diversity import kmeans
 from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView

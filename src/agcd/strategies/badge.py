@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agcd.strategies._arrays import each_block, thin
+from agcd.arrays import each_block, thin
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import FloatArray, IntArray, PoolView
 

@@ -14,8 +14,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from agcd.arrays import blocks, floats, pair_squares, rank_within, thin, unit
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, floats, pair_squares, rank_within, thin, unit
 from agcd.strategies.diversity import nearest_labelled
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from agcd.arrays import blocks, each_block, floats, rank_within, thin
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import blocks, each_block, floats, rank_within, thin
 from agcd.strategies.uncertainty import Float64Array
 from agcd.types import FloatArray, IntArray, PoolView
 

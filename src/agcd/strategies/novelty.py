@@ -11,8 +11,8 @@ from bisect import bisect_left
 
 import numpy as np
 
+from agcd.arrays import lowest, rank_within
 from agcd.errors import ConfigError, did_you_mean
-from agcd.strategies._arrays import lowest, rank_within
 from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView
 

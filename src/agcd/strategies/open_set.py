@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from agcd.arrays import each_block, lowest, unit
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import each_block, lowest, unit
 from agcd.strategies.novelty import first_of_equal_share
 from agcd.strategies.uncertainty import Float64Array, judge, msp_of
 from agcd.types import FloatArray, IntArray, PoolView

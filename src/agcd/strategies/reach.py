@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from agcd import graph
+from agcd.arrays import floats, thin
 from agcd.errors import ConfigError
-from agcd.strategies._arrays import floats, thin
 from agcd.types import IntArray, PoolView
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from agcd.arrays import each_block, floats, lowest
 from agcd.errors import ConfigError, did_you_mean
-from agcd.strategies._arrays import each_block, floats, lowest
 from agcd.types import FloatArray, IntArray, PoolView
 
 Float64Array = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Array steps that several strategies share: reading in blocks, ranking inside groups, distances."""
+"""Array steps that strategies, graph and discovery share: reading in blocks, ranking inside groups, distances."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ BLOCKS_WORTH_THREADS = 64
 """Fewer blocks are done before threads have started."""
 
 
-def blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices that cover ``range(n)``, each of about ``BLOCK_ENTRIES`` numbers when one item has ``width``."""
-    step = max(1, BLOCK_ENTRIES // max(1, width))
+def blocks(n: int, width: int, entries: int | None = None) -> Iterator[slice]:
+    """Slices that cover ``range(n)``, each of about ``entries`` numbers when one item has ``width``.
+
+    ``BLOCK_ENTRIES`` of them if nothing else is said.
+    """
+    step = max(1, (entries or BLOCK_ENTRIES) // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
 
