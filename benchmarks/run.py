@@ -44,6 +44,7 @@ SECTIONS = (
     Section("growth", "How training and features grow", picture="growth.png"),
     Section("extraction", "Features from images"),
     Section("selection", "Questions over large pools", picture="selection-growth.png"),
+    Section("query", "What a question costs"),
     Section("mapping", "Mapping and accuracy for many classes"),
     Section("engines", "Two processes against two threads"),
     Section("costs", "What `agcd estimate` says, and what it took"),

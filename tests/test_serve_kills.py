@@ -159,6 +159,10 @@ def kill_both_in_training(scene: Scene) -> None:
         if scene.child.is_training() and scene.child.kill() and is_broken_off(scene):
             break
     assert scene.server.kill()
+    # One that waits for a busy disk dies later, and a server that finds it alive would not begin anew.
+    for _ in moments("the end of the child"):
+        if not scene.child.processes():
+            break
     scene.restart()
 
 
