@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from agcd.features.reading import Buffer, read_in_turn
 from agcd.features.rows import EmbeddingRows
 from agcd.features.store import Allocate
 from agcd.types import IntArray
+from kill_toys import moments
 from project_toys import make_project
 
 
@@ -44,6 +48,38 @@ def test_local_tasks_come_with_their_positions_and_a_failure_comes_out_as_itself
     assert list(engine.run(_no_threes, [])) == []
     with pytest.raises(ConfigError, match="three is not allowed"):
         list(engine.run(_no_threes, [(n,) for n in range(6)]))
+
+
+def _beat(path: Path) -> None:
+    while True:
+        with path.open("a") as file:
+            file.write(".")
+        time.sleep(0.01)
+
+
+def _beats(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_parallel_work_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib, test_engines as t\n"
+        "if __name__ == '__main__':\n"
+        "    list(t.LocalEngine(2).run(t._beat, [(pathlib.Path(p),) for p in sys.argv[1:]]))"
+    )
+    paths = [tmp_path / "one", tmp_path / "two"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    parent = subprocess.Popen([sys.executable, "-c", code, *map(str, paths)], env=environment)
+    for _ in moments("both workers", 0.05):
+        if all(_beats(path) for path in paths):
+            break
+    parent.kill()
+    parent.wait()
+    for _ in moments("the end of both workers"):
+        before = [_beats(path) for path in paths]
+        time.sleep(0.5)
+        if before == [_beats(path) for path in paths]:
+            break
 
 
 def test_what_is_made_for_chunks_is_made_once_and_only_if_there_are_any() -> None:

@@ -12,6 +12,7 @@ from agcd.config import TrainConfig
 from agcd.discovery import fit
 from agcd.discovery.job import Job, Outcome
 from agcd.discovery.loop import use_one_thread
+from agcd.features.decoding import end_with_parent
 from agcd.features.extract import fill
 
 
@@ -30,7 +31,7 @@ class LocalEngine:
         """One process per core unless told otherwise; the first failure stops what has not begun."""
         n = min(self.processes or os.cpu_count() or 1, max(1, len(tasks)))
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(n, mp_context=context, initializer=use_one_thread) as pool:
+        with ProcessPoolExecutor(n, mp_context=context, initializer=_prepare_worker) as pool:
             futures = {pool.submit(function, *task): i for i, task in enumerate(tasks)}
             try:
                 for future in as_completed(futures):
@@ -44,3 +45,8 @@ class LocalEngine:
         if chunks:
             answer = make()
             yield from ((i, answer(chunk)) for i, chunk in enumerate(chunks))
+
+
+def _prepare_worker() -> None:
+    use_one_thread()
+    end_with_parent()

@@ -101,19 +101,23 @@ def _blank_main() -> Iterator[None]:
 def _prepare_worker() -> None:
     """Leave Ctrl-C to the parent, end with the parent, and do not take all of the machine's memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     with suppress(ImportError, OSError, ValueError):  # other systems, or a limit that is lower already
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_LIMIT, _MEMORY_LIMIT))
 
 
-def _end_with_parent() -> None:
-    """A pool's workers wait for ever when their parent is killed."""
+def end_with_parent() -> None:
+    """End this worker of a pool when its parent is killed; otherwise it would work on and then wait for ever."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def work(job: Job, spec: ViewSpec) -> Decoded:
