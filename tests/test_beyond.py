@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from agcd.bench.beyond.plan import ABLATION, MAIN, Plan, main_entries, make_plan
+from agcd.bench.beyond.plan import ALONE, MAIN, WITHOUT, Plan, main_entries, make_plan
 from agcd.bench.beyond.run import needed_cells, run_beyond
 from agcd.bench.beyond.tables import (
     ablation_table,
@@ -74,14 +74,15 @@ def cells_of_line(text: str, name: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")[1:]]
 
 
-def test_the_lines_of_both_tables_and_their_use_of_answers() -> None:
+def test_the_lines_of_all_tables_and_their_use_of_answers() -> None:
     assert [line.name for line in MAIN] == MAIN_NAMES
     papers = AnswersConfig().model_dump()
     assert all(line.answers == (OUR_ANSWERS if line.name == "ours" else papers) for line in MAIN)
     switched = {
         line.name: (line.strategy, {key for key, value in line.answers.items() if value != papers[key]})
-        for line in ABLATION
+        for line in (*ALONE, *WITHOUT)
     }
+    ours = set(OUR_ANSWERS)
     assert switched == {
         "adaptive_novel": ("adaptive_novel", set()),
         "strategy alone": ("widest_reach", set()),
@@ -89,14 +90,19 @@ def test_the_lines_of_both_tables_and_their_use_of_answers() -> None:
         "repair alone": ("adaptive_novel", {"repair"}),
         "label use alone": ("adaptive_novel", {"spread_weight"}),
         "restart alone": ("adaptive_novel", {"restart"}),
-        "all but the strategy": ("adaptive_novel", set(OUR_ANSWERS)),
-        "ours": ("widest_reach", set(OUR_ANSWERS)),
+        "all but the strategy": ("adaptive_novel", ours),
+        "all but mapping": ("widest_reach", ours - {"mapping"}),
+        "all but repair": ("widest_reach", ours - {"repair"}),
+        "all but label use": ("widest_reach", ours - {"spread_weight"}),
+        "all but restart": ("widest_reach", ours - {"restart"}),
+        "ours": ("widest_reach", ours),
     }
+    assert (ALONE[0].name, WITHOUT[0].name) == ("adaptive_novel", "ours")
 
 
 def test_what_tables_share_is_run_once_and_under_one_name() -> None:
     cells = needed_cells(made_up_plan())
-    assert len(cells) == 3 * 7 * 3 + 2 * 2 * 3 * 2 + 2 * 6 * 2  # main, two budgets, ablation of two sets
+    assert len(cells) == 3 * 7 * 3 + 2 * 2 * 3 * 2 + 2 * 10 * 2  # main, two budgets, pieces of two sets
     assert len({repr(cell) for _, cell in cells}) == len(cells)
     names = {(cell.strategy, str(cell.config.train.answers)): name for name, cell in cells}
     assert all(names[cell.strategy, str(cell.config.train.answers)] == name for name, cell in cells)
@@ -230,15 +236,21 @@ def test_a_whole_comparison_runs_resumes_and_writes_everything(tmp_path: Path) -
     first = run_beyond(plan, out, cache, engine=one, say=said.append)
     assert (out / "beyond.md").read_text(encoding="utf-8") == first
     assert (out / "beyond.png").read_bytes().startswith(b"\x89PNG")
-    assert first.count("measured on a validation part (0.2 of the train rows)") == 1 + 2 + 1
+    assert first.count("measured on a validation part (0.2 of the train rows)") == 1 + 2 + 2
     assert "5 old and 5 novel classes, protocol quick, train.base_epochs=1" in first
-    for piece in ("2 seeds, 1 round, 5 questions", "2 questions a round", "10 questions a round"):
+    for piece in (
+        "line − adaptive_novel, All",
+        "line − ours, All",
+        "2 seeds, 1 round, 5 questions",
+        "2 questions a round",
+        "10 questions a round",
+    ):
         assert piece in first
-    for name in [*MAIN_NAMES, *(line.name for line in ABLATION), "ours − random", "toy"]:
+    for name in [*MAIN_NAMES, *(line.name for line in (*ALONE, *WITHOUT)), "ours − random", "toy"]:
         assert f"| {name} |" in first
     rows = pq.read_table(out / "results.parquet").to_pylist()
     assert len((out / "results.csv").read_text(encoding="utf-8").splitlines()) == len(rows) + 1
-    assert {row["line"] for row in rows} == {line.name for line in (*MAIN, *ABLATION)}
+    assert {row["line"] for row in rows} == {line.name for line in (*MAIN, *ALONE, *WITHOUT)}
     for seed in (0, 1):
         assert len({row["acc_all"] for row in rows if row["round"] == 0 and row["seed"] == seed}) == 1
     done = len(said)

@@ -31,24 +31,36 @@ class Line:
     answers: Mapping[str, Any]
 
 
-def _with_pieces(*names: str) -> dict[str, Any]:
-    """The paper's use of answers with some pieces of ours."""
-    return _PAPERS_ANSWERS | {name: OUR_ANSWERS[name] for name in names}
+PIECES = {"mapping": "mapping", "repair": "repair", "label use": "spread_weight", "restart": "restart"}
+"""Names of the switches of ``train.answers`` in tables."""
+
+
+def _alone(switch: str) -> dict[str, Any]:
+    """The paper's use of answers with one piece of ours."""
+    return _PAPERS_ANSWERS | {switch: OUR_ANSWERS[switch]}
+
+
+def _without(switch: str) -> dict[str, Any]:
+    """Our use of answers with one piece of the paper's."""
+    return {**OUR_ANSWERS, switch: _PAPERS_ANSWERS[switch]}
 
 
 _PAPERS = (NO_QUERY, RANDOM, "margin", "badge", "typiclust", REFERENCE)
 MAIN = (*(Line(name, name, _PAPERS_ANSWERS) for name in _PAPERS), Line(OURS, OUR_STRATEGY, OUR_ANSWERS))
-ABLATION = (
+ALONE = (
     Line(REFERENCE, REFERENCE, _PAPERS_ANSWERS),
     Line("strategy alone", OUR_STRATEGY, _PAPERS_ANSWERS),
-    Line("mapping alone", REFERENCE, _with_pieces("mapping")),
-    Line("repair alone", REFERENCE, _with_pieces("repair")),
-    Line("label use alone", REFERENCE, _with_pieces("spread_weight")),
-    Line("restart alone", REFERENCE, _with_pieces("restart")),
+    *(Line(f"{name} alone", REFERENCE, _alone(switch)) for name, switch in PIECES.items()),
     Line("all but the strategy", REFERENCE, OUR_ANSWERS),
     Line(OURS, OUR_STRATEGY, OUR_ANSWERS),
 )
-"""Lines that stand in both tables have one name, because they are the same runs."""
+WITHOUT = (
+    Line(OURS, OUR_STRATEGY, OUR_ANSWERS),
+    Line("all but the strategy", REFERENCE, OUR_ANSWERS),
+    *(Line(f"all but {name}", OUR_STRATEGY, _without(switch)) for name, switch in PIECES.items()),
+)
+"""The first line of either is what its others are compared with. Lines that stand in several tables have one name,
+because they are the same runs."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,8 @@ class Plan:
         """Everything that is run; what tables share is here more than once."""
         main = [entry for study in self.studies for entry in main_entries(study)]
         budgets = [entry for study, budget in self.budgeted for entry in budget_entries(study, budget)]
-        return [*main, *budgets, *(entry for study in self.ablated for entry in ablation_entries(study))]
+        pieces = [entry for study in self.ablated for entry in (*alone_entries(study), *without_entries(study))]
+        return [*main, *budgets, *pieces]
 
 
 def wants_beyond(what: str, strategies: str | None, other_seeds: int | None) -> bool:
@@ -129,8 +142,12 @@ def budget_entries(study: Study, budget: int) -> list[Entry]:
     return [_entry(study, line, budget) for line in MAIN if line.name in BUDGETED]
 
 
-def ablation_entries(study: Study) -> list[Entry]:
-    return [_entry(study, line) for line in ABLATION]
+def alone_entries(study: Study) -> list[Entry]:
+    return [_entry(study, line) for line in ALONE]
+
+
+def without_entries(study: Study) -> list[Entry]:
+    return [_entry(study, line) for line in WITHOUT]
 
 
 def _entry(study: Study, line: Line, budget: int | None = None) -> Entry:

@@ -15,9 +15,10 @@ from agcd.bench.beyond.plan import (
     RANDOM,
     REFERENCE,
     Plan,
-    ablation_entries,
+    alone_entries,
     budget_entries,
     main_entries,
+    without_entries,
 )
 from agcd.bench.paper.look import Look
 from agcd.bench.paper.render import flat
@@ -69,12 +70,16 @@ def _other_blocks(plan: Plan, look: Look) -> list[str]:
     blocks = ["## Half and double the questions"]
     for study, budget in plan.budgeted:
         blocks += _lines_block(study, budget_entries(study, budget), look)
-    blocks.append("## What each piece gains")
-    for study in plan.ablated:
-        entries = ablation_entries(study)
+    alone, without = ([entries(study) for study in plan.ablated] for entries in (alone_entries, without_entries))
+    blocks += ["## What each piece gains alone", *_piece_blocks(plan.ablated, alone, look)]
+    return [*blocks, "## What is lost without each piece", *_piece_blocks(plan.ablated, without, look)]
+
+
+def _piece_blocks(studies: Sequence[Study], groups: Sequence[Sequence[Entry]], look: Look) -> list[str]:
+    blocks = []
+    for study, entries in zip(studies, groups, strict=True):
         blocks += [heading(study, entries, look), ablation_table([entries], look)]
-    together = ablation_table([ablation_entries(study) for study in plan.ablated], look)
-    return [*blocks, "**mean over these data sets**", together]
+    return [*blocks, "**mean over these data sets**", ablation_table(groups, look)]
 
 
 def _lines_block(study: Study, entries: Sequence[Entry], look: Look) -> list[str]:
@@ -151,10 +156,10 @@ def smallest_table(studies: Sequence[Study], look: Look) -> str:
 
 
 def ablation_table(groups: Sequence[Sequence[Entry]], look: Look) -> str:
-    """Each line with its gain over the first one, as means over the data sets, whose entries are ``groups``."""
-    titles = [ACCURACIES[name] for name in _COMPARED]
-    titles += [f"line − {REFERENCE}, {title} [95 %]" for title in titles]
+    """Each line with its difference from the first one, as means over the data sets, whose entries are ``groups``."""
     reference = [entries[0] for entries in groups]
+    titles = [ACCURACIES[name] for name in _COMPARED]
+    titles += [f"line − {reference[0].line}, {title} [95 %]" for title in titles]
     lines = {}
     for own in zip(*groups, strict=True):
         means = [_mean(own, name, look) for name in _COMPARED]
