@@ -18,11 +18,12 @@ from agcd.bench.beyond.plan import ALONE, MAIN, WITHOUT, Plan, main_entries, mak
 from agcd.bench.beyond.run import needed_cells, run_beyond
 from agcd.bench.beyond.tables import (
     ablation_table,
+    after,
     answers_needed,
     half_width,
-    last,
     lines_table,
     overall_table,
+    rounds_table,
     smallest_table,
 )
 from agcd.bench.cells import Cell
@@ -225,7 +226,12 @@ def test_the_ablation_compares_with_the_papers_line_in_the_mean_over_data_sets()
     half = STUDENTS_T[2] * statistics.stdev(gains) / 2**0.5
     mean = statistics.mean(gains)
     assert cells_of_line(text, "strategy alone")[2] == f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"
-    np.testing.assert_allclose(last(groups[1][:1], "acc_all", MadeUp()), [0.55, 0.57])
+    np.testing.assert_allclose(after(groups[1][:1], "acc_all", MadeUp()), [0.55, 0.57])
+
+
+def test_the_gain_after_each_round() -> None:
+    text = rounds_table(made_up_plan(names=("one",), n_seeds=1).studies, MadeUp())
+    assert cells_of_line(text, "New") == [f"{2.0 * number:+.1f} [–]" for number in range(1, 6)]
 
 
 def test_a_whole_comparison_runs_resumes_and_writes_everything(tmp_path: Path) -> None:

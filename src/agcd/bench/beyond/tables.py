@@ -60,6 +60,7 @@ def all_tables(plan: Plan, look: Look) -> str:
         blocks += _lines_block(study, main_entries(study), look)
     blocks += ["## Over all data sets", overall_table(plan.studies, look)]
     blocks += ["The smallest difference over seeds:", smallest_table(plan.studies, look)]
+    blocks += [f"ours − {REFERENCE} after each round:", rounds_table(plan.studies, look)]
     if plan.ablated:
         blocks += _other_blocks(plan, look)
     return "\n\n".join(blocks) + "\n"
@@ -121,7 +122,7 @@ def lines_table(entries: Sequence[Entry], look: Look) -> str:
     lines = {}
     for entry in entries:
         lines[entry.line] = [
-            f"{last([entry], 'n_queried', look).mean():g}",
+            f"{after([entry], 'n_queried', look).mean():g}",
             *(_mean([entry], name, look) for name in (*ACCURACIES, *_NOVELTY)),
             *(_gain([by_name[OURS]], [entry], measure, look) for measure in _COMPARED),
             _way(entry, by_name[REFERENCE], look),
@@ -147,12 +148,23 @@ def smallest_table(studies: Sequence[Study], look: Look) -> str:
     for study in studies:
         named = {entry.line: entry for entry in main_entries(study)}
         gains = [
-            last([named[OURS]], name, look) - last([named[rival]], name, look)
+            after([named[OURS]], name, look) - after([named[rival]], name, look)
             for rival in _RIVALS
             for name in ACCURACIES
         ]
         lines[study.title] = [_signed(float(gain.min())) for gain in gains]
     return _markdown(titles, lines)
+
+
+def rounds_table(studies: Sequence[Study], look: Look) -> str:
+    """Ours minus Adaptive-Novel after each round, averaged as in ``overall_table``."""
+    named = [{entry.line: entry for entry in main_entries(study)} for study in studies]
+    ours, others = ([entries[name] for entries in named] for name in (OURS, REFERENCE))
+    rounds = range(1, ours[0].cells[0].config.query.rounds + 1)
+    lines = {
+        title: [_gain(ours, others, name, look, number) for number in rounds] for name, title in ACCURACIES.items()
+    }
+    return _markdown([f"round {number} [95 %]" for number in rounds], lines)
 
 
 def ablation_table(groups: Sequence[Sequence[Entry]], look: Look) -> str:
@@ -167,22 +179,23 @@ def ablation_table(groups: Sequence[Sequence[Entry]], look: Look) -> str:
     return _markdown(titles, lines)
 
 
-def last(entries: Sequence[Entry], measure: str, look: Look) -> FloatArray:
-    """A measure after the last round of each seed (n_seeds,), mean over the data sets; NaN where it does not exist."""
-    values = [[look.records(cell)[-1][measure] for cell in entry.cells] for entry in entries]
+def after(entries: Sequence[Entry], measure: str, look: Look, number: int = -1) -> FloatArray:
+    """A measure after a round, by default the last, of each seed (n_seeds,), mean over the data sets; NaN where it
+    does not exist."""
+    values = [[look.records(cell)[number][measure] for cell in entry.cells] for entry in entries]
     return np.asarray(np.asarray(values, float).mean(0))
 
 
 def _mean(entries: Sequence[Entry], measure: str, look: Look) -> str:
-    values = last(entries, measure, look)
+    values = after(entries, measure, look)
     return mean_std(values[np.isfinite(values)].tolist(), percent=measure in ACCURACIES)
 
 
-def _gain(entries: Sequence[Entry], others: Sequence[Entry], measure: str, look: Look) -> str:
-    """The mean difference in points with its interval; nothing for a line against itself."""
+def _gain(entries: Sequence[Entry], others: Sequence[Entry], measure: str, look: Look, number: int = -1) -> str:
+    """The mean difference in points after a round, with its interval; nothing for a line against itself."""
     if [entry.line for entry in entries] == [other.line for other in others]:
         return MISSING
-    gains = last(entries, measure, look) - last(others, measure, look)
+    gains = after(entries, measure, look, number) - after(others, measure, look, number)
     mean, half = float(gains.mean()), half_width(gains)
     interval = f" [{_signed(mean - half)}, {_signed(mean + half)}]" if np.isfinite(half) else f" [{MISSING}]"
     return _signed(mean) + interval if np.isfinite(mean) else MISSING
