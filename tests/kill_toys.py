@@ -38,6 +38,12 @@ def moments(wanted: str, pause: float = 0.02, stop: threading.Event | None = Non
         time.sleep(pause)
 
 
+def wait_for(wanted: str, is_there: Callable[[], bool], pause: float = 0.02) -> None:
+    for _ in moments(wanted, pause):
+        if is_there():
+            return
+
+
 class Server:
     """``agcd serve`` as a process of its own; started again whenever it was killed."""
 

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +36,7 @@ from agcd.features import open_features
 from agcd.features.rows import EmbeddingRows
 from agcd.types import LabelState
 from blobs import fast_config, make_blobs
+from kill_toys import wait_for
 from toys import toy_images
 
 ASKED = np.array([65, 85, 105])
@@ -288,7 +288,7 @@ def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(trained: Tra
 @needs_proc
 def test_an_interrupted_run_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(seconds: float) -> None:
-        wait_for(lambda: bool(processes_of(tmp_path)))
+        wait_for("a process", lambda: bool(processes_of(tmp_path)))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("agcd.engine.torchrun.time", SimpleNamespace(sleep=interrupt))
@@ -308,16 +308,9 @@ def test_processes_end_with_a_leader_that_is_killed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     leader = subprocess.Popen([sys.executable, "-c", code, str(folder)], env=environment)
-    wait_for(lambda: len(read_log(folder / LOG)) > 2)
+    wait_for("three epochs", lambda: len(read_log(folder / LOG)) > 2)
     assert len(processes_of(folder, "agcd.engine.rank")) == 3
     leader.kill()
     leader.wait()
-    wait_for(lambda: not processes_of(folder))
+    wait_for("the end of all processes", lambda: not processes_of(folder))
     assert len(read_log(folder / LOG)) < 2000
-
-
-def wait_for(is_there: Callable[[], bool], patience: float = 120.0) -> None:
-    until = time.monotonic() + patience
-    while not is_there():
-        assert time.monotonic() < until
-        time.sleep(0.05)

@@ -23,7 +23,7 @@ from agcd.features.reading import Buffer, read_in_turn
 from agcd.features.rows import EmbeddingRows
 from agcd.features.store import Allocate
 from agcd.types import IntArray
-from kill_toys import moments
+from kill_toys import wait_for
 from project_toys import make_project
 
 
@@ -70,16 +70,17 @@ def test_parallel_work_ends_with_a_process_that_is_killed(tmp_path: Path) -> Non
     paths = [tmp_path / "one", tmp_path / "two"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     parent = subprocess.Popen([sys.executable, "-c", code, *map(str, paths)], env=environment)
-    for _ in moments("both workers", 0.05):
-        if all(_beats(path) for path in paths):
-            break
+    wait_for("both workers", lambda: all(_beats(path) for path in paths))
     parent.kill()
     parent.wait()
-    for _ in moments("the end of both workers"):
+
+    def are_still() -> bool:
         before = [_beats(path) for path in paths]
         time.sleep(0.5)
-        if before == [_beats(path) for path in paths]:
-            break
+        return before == [_beats(path) for path in paths]
+
+    wait_for("the end of both workers", are_still)
+    assert are_still(), "one that was only slow beats on"
 
 
 def test_what_is_made_for_chunks_is_made_once_and_only_if_there_are_any() -> None:

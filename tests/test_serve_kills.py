@@ -20,7 +20,7 @@ from agcd.project import Project
 from agcd.project.jobs import Jobs
 from agcd.records.events import LabelEvent
 from agcd.records.store import Store
-from kill_toys import MAX_CLASSES, Child, Killer, Person, Server, checked, moments
+from kill_toys import MAX_CLASSES, Child, Killer, Person, Server, checked, moments, wait_for
 from project_toys import SETTINGS, make_project
 
 N_EPOCHS = 4
@@ -160,9 +160,7 @@ def kill_both_in_training(scene: Scene) -> None:
             break
     assert scene.server.kill()
     # One that waits for a busy disk dies later, and a server that finds it alive would not begin anew.
-    for _ in moments("the end of the child"):
-        if not scene.child.processes():
-            break
+    wait_for("the end of the child", lambda: not scene.child.processes())
     scene.restart()
 
 

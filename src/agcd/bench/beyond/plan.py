@@ -45,18 +45,20 @@ def _without(switch: str) -> dict[str, Any]:
     return {**OUR_ANSWERS, switch: _PAPERS_ANSWERS[switch]}
 
 
-_PAPERS = (NO_QUERY, RANDOM, "margin", "badge", "typiclust", REFERENCE)
-MAIN = (*(Line(name, name, _PAPERS_ANSWERS) for name in _PAPERS), Line(OURS, OUR_STRATEGY, OUR_ANSWERS))
+_REFERENCE, _OURS = Line(REFERENCE, REFERENCE, _PAPERS_ANSWERS), Line(OURS, OUR_STRATEGY, OUR_ANSWERS)
+_NOT_THE_STRATEGY = Line("all but the strategy", REFERENCE, OUR_ANSWERS)
+_OTHERS = (NO_QUERY, RANDOM, "margin", "badge", "typiclust")
+MAIN = (*(Line(name, name, _PAPERS_ANSWERS) for name in _OTHERS), _REFERENCE, _OURS)
 ALONE = (
-    Line(REFERENCE, REFERENCE, _PAPERS_ANSWERS),
+    _REFERENCE,
     Line("strategy alone", OUR_STRATEGY, _PAPERS_ANSWERS),
     *(Line(f"{name} alone", REFERENCE, _alone(switch)) for name, switch in PIECES.items()),
-    Line("all but the strategy", REFERENCE, OUR_ANSWERS),
-    Line(OURS, OUR_STRATEGY, OUR_ANSWERS),
+    _NOT_THE_STRATEGY,
+    _OURS,
 )
 WITHOUT = (
-    Line(OURS, OUR_STRATEGY, OUR_ANSWERS),
-    Line("all but the strategy", REFERENCE, OUR_ANSWERS),
+    _OURS,
+    _NOT_THE_STRATEGY,
     *(Line(f"all but {name}", OUR_STRATEGY, _without(switch)) for name, switch in PIECES.items()),
 )
 """The first line of either is what its others are compared with. Lines that stand in several tables have one name,
@@ -92,7 +94,7 @@ class Plan:
         """Everything that is run; what tables share is here more than once."""
         main = [entry for study in self.studies for entry in main_entries(study)]
         budgets = [entry for study, budget in self.budgeted for entry in budget_entries(study, budget)]
-        pieces = [entry for study in self.ablated for entry in (*alone_entries(study), *without_entries(study))]
+        pieces = [entry for study in self.ablated for entry in line_entries(study, (*ALONE, *WITHOUT))]
         return [*main, *budgets, *pieces]
 
 
@@ -135,19 +137,15 @@ def _open(data: str, n_seeds: int, settings: dict[str, Any], split: dict[str, An
 
 
 def main_entries(study: Study) -> list[Entry]:
-    return [_entry(study, line) for line in MAIN]
+    return line_entries(study, MAIN)
 
 
 def budget_entries(study: Study, budget: int) -> list[Entry]:
     return [_entry(study, line, budget) for line in MAIN if line.name in BUDGETED]
 
 
-def alone_entries(study: Study) -> list[Entry]:
-    return [_entry(study, line) for line in ALONE]
-
-
-def without_entries(study: Study) -> list[Entry]:
-    return [_entry(study, line) for line in WITHOUT]
+def line_entries(study: Study, lines: Sequence[Line]) -> list[Entry]:
+    return [_entry(study, line) for line in lines]
 
 
 def _entry(study: Study, line: Line, budget: int | None = None) -> Entry:

@@ -11,14 +11,16 @@ import numpy as np
 from scipy import stats
 
 from agcd.bench.beyond.plan import (
+    ALONE,
     OURS,
     RANDOM,
     REFERENCE,
+    WITHOUT,
+    Line,
     Plan,
-    alone_entries,
     budget_entries,
+    line_entries,
     main_entries,
-    without_entries,
 )
 from agcd.bench.paper.look import Look
 from agcd.bench.paper.render import flat
@@ -71,13 +73,12 @@ def _other_blocks(plan: Plan, look: Look) -> list[str]:
     blocks = ["## Half and double the questions"]
     for study, budget in plan.budgeted:
         blocks += _lines_block(study, budget_entries(study, budget), look)
-    alone, without = ([entries(study) for study in plan.ablated] for entries in (alone_entries, without_entries))
-    blocks += ["## What each piece gains alone", *_piece_blocks(plan.ablated, alone, look)]
-    return [*blocks, "## What is lost without each piece", *_piece_blocks(plan.ablated, without, look)]
+    blocks += ["## What each piece gains alone", *_piece_blocks(plan.ablated, ALONE, look)]
+    return [*blocks, "## What is lost without each piece", *_piece_blocks(plan.ablated, WITHOUT, look)]
 
 
-def _piece_blocks(studies: Sequence[Study], groups: Sequence[Sequence[Entry]], look: Look) -> list[str]:
-    blocks = []
+def _piece_blocks(studies: Sequence[Study], lines: Sequence[Line], look: Look) -> list[str]:
+    blocks, groups = [], [line_entries(study, lines) for study in studies]
     for study, entries in zip(studies, groups, strict=True):
         blocks += [heading(study, entries, look), ablation_table([entries], look)]
     return [*blocks, "**mean over these data sets**", ablation_table(groups, look)]
@@ -132,11 +133,9 @@ def lines_table(entries: Sequence[Entry], look: Look) -> str:
 
 def overall_table(studies: Sequence[Study], look: Look) -> str:
     """Ours minus its rivals: first the mean over data sets within each seed, then mean and interval over seeds."""
-    named = [{entry.line: entry for entry in main_entries(study)} for study in studies]
-    ours = [entries[OURS] for entries in named]
+    ours = _over(studies, OURS)
     lines = {
-        f"ours − {rival}": [_gain(ours, [entries[rival] for entries in named], name, look) for name in ACCURACIES]
-        for rival in _RIVALS
+        f"ours − {rival}": [_gain(ours, _over(studies, rival), name, look) for name in ACCURACIES] for rival in _RIVALS
     }
     return _markdown([f"{title} [95 %]" for title in ACCURACIES.values()], lines)
 
@@ -146,9 +145,8 @@ def smallest_table(studies: Sequence[Study], look: Look) -> str:
     titles = [f"ours − {rival}, {title}" for rival in _RIVALS for title in ACCURACIES.values()]
     lines = {}
     for study in studies:
-        named = {entry.line: entry for entry in main_entries(study)}
         gains = [
-            after([named[OURS]], name, look) - after([named[rival]], name, look)
+            after(_over([study], OURS), name, look) - after(_over([study], rival), name, look)
             for rival in _RIVALS
             for name in ACCURACIES
         ]
@@ -158,13 +156,17 @@ def smallest_table(studies: Sequence[Study], look: Look) -> str:
 
 def rounds_table(studies: Sequence[Study], look: Look) -> str:
     """Ours minus Adaptive-Novel after each round, averaged as in ``overall_table``."""
-    named = [{entry.line: entry for entry in main_entries(study)} for study in studies]
-    ours, others = ([entries[name] for entries in named] for name in (OURS, REFERENCE))
+    ours, others = _over(studies, OURS), _over(studies, REFERENCE)
     rounds = range(1, ours[0].cells[0].config.query.rounds + 1)
     lines = {
         title: [_gain(ours, others, name, look, number) for number in rounds] for name, title in ACCURACIES.items()
     }
     return _markdown([f"round {number} [95 %]" for number in rounds], lines)
+
+
+def _over(studies: Sequence[Study], name: str) -> list[Entry]:
+    """A line of the main table, from each data set."""
+    return [entry for study in studies for entry in main_entries(study) if entry.line == name]
 
 
 def ablation_table(groups: Sequence[Sequence[Entry]], look: Look) -> str:
