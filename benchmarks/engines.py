@@ -15,8 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import agcd  # noqa: F401  it says how OpenMP threads wait, which counts only before torch loads
-
 # isort: split
 
 import numpy as np
@@ -24,7 +22,6 @@ import torch
 from safetensors.torch import save_file
 
 from agcd.config import BackboneConfig, TrainConfig
-from agcd.discovery.job import Job
 from agcd.engine import Engine
 from agcd.engine.local import LocalEngine
 from agcd.engine.torchrun import TorchrunEngine
@@ -32,6 +29,7 @@ from agcd.features.backbones import load_backbone
 from agcd.features.rows import StoredRows
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
+from agcd.training.job import Job
 from agcd.types import Dataset, LabelState
 
 MODEL = "vit_small_patch16_224"

@@ -24,11 +24,11 @@ from stored_tokens import StoredTokens
 import torch
 
 from agcd.config import TrainConfig, make_config
-from agcd.discovery.heads import DiscoveryModel
-from agcd.discovery.job import Job
-from agcd.discovery.runs import make_optimiser
-from agcd.discovery.simgcd import SimGCD, original_loss
 from agcd.features.torchvision_compat import import_timm
+from agcd.training.heads import DiscoveryModel
+from agcd.training.job import Job
+from agcd.training.runs import make_optimiser
+from agcd.training.simgcd import SimGCD, original_loss
 from agcd.types import LabelState
 
 N_OLD = 50

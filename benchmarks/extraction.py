@@ -19,8 +19,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import agcd  # noqa: F401  it says how OpenMP threads wait, which counts only before torch loads
-
 # isort: split
 
 import numpy as np
@@ -41,7 +39,7 @@ from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import Job, ViewSpec, load_views, render
 from agcd.features.weights import load_lite0
-from agcd.files import digest_bytes
+from agcd.io import digest_bytes
 from agcd.rng import generator
 
 N_VIEWS = 4

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from agcd import metrics
-from agcd.bench.by_hand import make_project
-from agcd.bench.by_http import Annotator
-from agcd.bench.cells import Cell, Prepared, prepare, run_cell
+from agcd.lab.by_hand import make_project
+from agcd.lab.cells import Cell, Prepared, prepare, run_cell
+from agcd.lab.person import Annotator
 
 
 @contextmanager

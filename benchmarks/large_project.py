@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from agcd.app.project import Project
 from agcd.data.sources import load_dataset
 from agcd.metrics import accuracy
-from agcd.project import Project
 from agcd.types import Dataset
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def on_test(project: Project, truth: dict[str, int]) -> dict[str, float]:
 
 
 def run(dataset: Dataset, folder: Path, settings: dict[str, Any], n_images: int) -> None:
-    from agcd.project.rounds import row_features
+    from agcd.app.model import row_features
 
     truth = lay_out(dataset, folder, n_images)
     place, images, labels = folder / "project", folder / "images", folder / "labels.csv"

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from agcd.project.atlas import open_atlas
-from agcd.records.events import new_uid
+from agcd.app.rounds import open_atlas
+from agcd.app.store.events import new_uid
 from page_project import fresh_project
 from page_server import Client, Served, serving
 

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from numpy.lib.format import open_memmap
 from PIL import Image
 
-from agcd.files import digest_bytes, write_json
-from agcd.project.atlas import Atlas, top_of, write_atlas
-from agcd.project.create import to_toml
-from agcd.records.events import LabelEvent, new_uid
-from agcd.records.queries import Question, add_query
-from agcd.records.store import Store
+from agcd.app.create import to_toml
+from agcd.app.rounds import Atlas, top_of, write_atlas
+from agcd.app.store.events import LabelEvent, new_uid
+from agcd.app.store.queries import Question, add_query
+from agcd.app.store.store import Store
+from agcd.io import digest_bytes, write_json
 from agcd.types import BoolArray, FloatArray, IntArray
 
 WIDTH, N_SLOTS, N_OLD = 384, 200, 100

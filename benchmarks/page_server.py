@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from agcd.records.events import new_uid
+from agcd.app.store.events import new_uid
 
 
 @dataclass

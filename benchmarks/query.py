@@ -25,16 +25,16 @@ from unittest import mock
 import numpy as np
 import torch
 
-from agcd import graph
+from agcd import propagation
 from agcd.arrays import thread_count
 from agcd.config import TrainConfig, make_config
-from agcd.discovery.fitted import Fitted
-from agcd.discovery.heads import DiscoveryModel
-from agcd.discovery.job import Job, Outcome, embedded, standardise
 from agcd.features.rows import EmbeddingRows
 from agcd.rng import generator
 from agcd.session import ProjectFolders, Session, strategy_settings
 from agcd.strategies import select
+from agcd.training.fitted import Fitted
+from agcd.training.heads import DiscoveryModel
+from agcd.training.job import Job, Outcome, embedded, standardise
 from agcd.types import IntArray, LabelMapping, LabelState
 from selection_data import PeakMemory, around, timed
 
@@ -52,7 +52,7 @@ PARTS = {
     "spread": "spreading labels",
     "widest_reach": f"picking {BUDGET} rows",
 }
-"""What the functions of ``agcd.graph`` do."""
+"""What the functions of ``agcd.propagation`` do."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +146,15 @@ def question_cost(folder: Path, case: str) -> Cost:
 
 
 def parts_of_ours(folder: Path) -> dict[str, float]:
-    """Best seconds of each function of ``agcd.graph`` that the strategy calls, and of all it does besides."""
+    """Best seconds of each function of ``agcd.propagation`` that the strategy calls, and of all it does besides."""
     session = open_session(folder, CASES[OURS])
     view, runs = session.pool_view(), []
     for _ in range(REPEATS):
         took = dict.fromkeys(PARTS.values(), 0.0)
         with ExitStack() as patches:
             for function, part in PARTS.items():
-                watched = stopwatch(getattr(graph, function), took, part)
-                patches.enter_context(mock.patch.object(graph, function, watched))
+                watched = stopwatch(getattr(propagation, function), took, part)
+                patches.enter_context(mock.patch.object(propagation, function, watched))
             rng = generator(session.config.seed, "query", len(session.rounds))
             _, total = timed(partial(select, view, OURS, BUDGET, rng))
         assert all(took.values()), "the strategy does not call these functions any more"

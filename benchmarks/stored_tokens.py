@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import agcd.features  # noqa: F401  how OpenMP threads wait must be said before torch loads
-
 # isort: split
 import torch
 from torch import Tensor, nn

@@ -14,10 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-from agcd import graph
-from agcd.discovery.kmeans import semi_supervised_kmeans
+from agcd import propagation
 from agcd.report.style import FAINT, INK, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, png_bytes
 from agcd.strategies import select
+from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.types import FloatArray, IntArray, PoolView
 
 OUT = Path(__file__).parent / "images" / "beyond-idea.png"
@@ -96,8 +96,8 @@ def main() -> None:
     points, group, y_class = make_points(rng)
     x = lifted(points, rng)
     view = pool_view(x, y_class, rng)
-    neighbours = graph.neighbour_graph(x)
-    evidence = graph.spread(neighbours, y_class, len(SIZES))
+    neighbours = propagation.neighbour_graph(x)
+    evidence = propagation.spread(neighbours, y_class, len(SIZES))
     unsettled = np.where(y_class < 0, 1 - evidence.settled, 0)
     ours, papers = (select(view, name, N_QUESTIONS, rng) for name in ("widest_reach", "adaptive_novel"))
     print("groups asked about:", group[ours], "by widest_reach,", group[papers], "by adaptive_novel")
@@ -110,7 +110,7 @@ def main() -> None:
     known = y_class >= 0
     marks = [COLOURS[c] for c in y_class[known]]
     first.scatter(points[known, 0], points[known, 1], s=24, c=marks, marker="s", edgecolors=INK, linewidths=0.8)
-    reach = graph.faded_sum(neighbours, unsettled)
+    reach = propagation.faded_sum(neighbours, unsettled)
     caption = "orange: much around it is not settled\nnumbers: the next six questions"
     draw(second, points, HOT(reach / reach.max())[:, :3], "2. Where one answer settles most", caption)
     number(second, points[ours])

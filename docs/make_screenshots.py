@@ -23,11 +23,11 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
-from agcd.project import Project
-from agcd.project.create import read_settings
-from agcd.project.tables import label_table
-from agcd.records.events import new_uid
-from agcd.records.queries import latest_query
+from agcd.app.create import read_settings
+from agcd.app.export.tables import label_table
+from agcd.app.project import Project
+from agcd.app.store.events import new_uid
+from agcd.app.store.queries import latest_query
 
 MOST_BYTES = 300_000
 TRAINING_MS = 900_000

@@ -13,9 +13,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import agcd.api
 from agcd import ActiveDiscovery
-from agcd.discovery import TRAINERS
 from agcd.errors import ConfigError, DataError
-from toys import toy_images
+from agcd.training import TRAINERS
+from support.datasets import toy_images
 
 SMALL: dict[str, Any] = {"train": {"base_epochs": 4, "round_epochs": 2, "projector_width": 16, "projector_dim": 8}}
 

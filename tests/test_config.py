@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 import agcd
 from agcd.config import PRESETS, TRAINER_SECTIONS, Config, make_config, read_toml
-from agcd.discovery import TRAINERS
 from agcd.errors import ConfigError
+from agcd.training import TRAINERS
 
 
 @pytest.mark.parametrize(

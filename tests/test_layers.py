@@ -1,4 +1,5 @@
-"""Imports point down only, and heavy libraries stay where they belong (docs/DESIGN of the layers)."""
+"""Imports point down only, siblings do not import each other, no lazy import hides a cycle, and heavy libraries stay
+where they belong (docs/design.md draws the house)."""
 
 from __future__ import annotations
 
@@ -13,54 +14,97 @@ import pytest
 import agcd
 
 ROOT = Path(agcd.__file__).parent
-LAYERS = [
-    {"types", "errors", "rng", "files", "arrays"},
-    {"config", "data", "records", "assignment", "graph", "mapping", "strategies", "metrics"},
+LIBRARY: list[set[str]] = [
+    {"types", "errors", "rng"},
+    {"io", "arrays", "assignment"},
+    {"config", "propagation", "mapping", "layout", "plotting"},
+    {"data", "metrics", "strategies"},
     {"features"},
-    {"discovery"},
-    {"session", "engine"},
-    {"api", "report", "export", "project", "web"},
-    {"bench"},
+    {"training"},
+    {"run_store", "engine"},
+    {"session", "report"},
+    {"api"},
+    {"app", "lab"},
     {"cli"},
 ]
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+APP: list[set[str]] = [
+    {"store"},
+    {"labels"},
+    {"rounds"},
+    {"snapshot"},
+    {"create", "pictures"},
+    {"project"},
+    {"answers"},
+    {"model", "sizing", "status"},
+    {"export", "report"},
+    {"work", "jobs"},
+    {"web"},
+]
+ROOMS = {"": LIBRARY, "app": APP}
+"""The parts of each room, the lowest first; parts of one line are siblings."""
 ALLOWED_HOMES = {
-    "torch": {"features", "discovery", "engine", "export"},
+    "torch": {"features", "training", "engine", "run_store", "session", "app/export"},
     "timm": {"features"},
     "torchvision": {"features"},
-    "sqlite3": {"records"},
-    "fastapi": {"web"},
-    "starlette": {"web"},
+    "sqlite3": {"app/store"},
+    "fastapi": {"app/web"},
+    "starlette": {"app/web"},
 }
-MODULES = sorted(ROOT.rglob("*.py"))
-
-
-def part_of(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+MODULES = {
+    ".".join(("agcd", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
 
 
 def imported(path: Path) -> Iterator[str]:
+    """Every module that a file imports, at the top, inside a function or for its types alone."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            if node.module == "agcd":
-                yield from (f"agcd.{alias.name}" for alias in node.names)
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name for name in inside if name in MODULES)
+            if not all(name in MODULES for name in inside):
+                yield node.module
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_down_only(path: Path) -> None:
-    own = part_of(path)
-    if own == "__init__":
-        return
-    assert own in RANK, f"{own} has no layer: add it to LAYERS"
-    for name in imported(path):
-        parts = name.split(".")
-        if parts[0] == "agcd" and len(parts) > 1 and parts[1] in RANK and parts[1] != own:
-            assert RANK[parts[1]] <= RANK[own], f"{path.name} ({own}) imports {name} from above"
-        homes = ALLOWED_HOMES.get(parts[0])
-        assert homes is None or own in homes, f"{path.name} imports {name}, which belongs to {homes}"
+def rank(room: str, part: str) -> int:
+    ranks = {name: number for number, names in enumerate(ROOMS[room]) for name in names}
+    assert part in ranks, f"{part} has no place in {room or 'the library'}: add it to tests/test_layers.py"
+    return ranks[part]
+
+
+def check_room(room: str, own: list[str], other: list[str], sentence: str) -> None:
+    """Both lists are the parts of a module's name below the room."""
+    if own and other and own[0] != other[0]:
+        assert rank(room, other[0]) < rank(room, own[0]), sentence
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "agcd"])
+def test_imports_point_down_and_never_sideways(name: str) -> None:
+    own = name.split(".")[1:]
+    home = "/".join(own[:2]) if own[0] in ROOMS else own[0]
+    for other_name in imported(MODULES[name]):
+        top, *other = other_name.split(".")
+        homes = ALLOWED_HOMES.get(top)
+        assert homes is None or home in homes, f"{name} imports {other_name}, which belongs to {homes}"
+        if top == "agcd" and other:
+            sentence = f"{name} imports {other_name}, which does not lie below it"
+            check_room("", own, other, sentence)
+            if own[0] == other[0] and own[0] in ROOMS:
+                check_room(own[0], own[1:], other[1:], sentence)
+
+
+def test_no_import_hides_a_cycle() -> None:
+    """Also not inside a function: what needs each other belongs together, or has something below it in common."""
+    left = {name: {other for other in imported(path) if other in MODULES} - {name} for name, path in MODULES.items()}
+    for name in left:  # a package's own __init__ may gather its parts
+        left[name] -= {other for other in left[name] if name.startswith(f"{other}.")}
+    while free := [name for name, needs in left.items() if not needs]:
+        for name in free:
+            del left[name]
+        left = {name: needs - set(free) for name, needs in left.items()}
+    assert not left, f"these modules import each other in a circle, or what does: {sorted(left)}"
 
 
 @pytest.mark.parametrize("command", ["--help", "version", "strategies", "data"])

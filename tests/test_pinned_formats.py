@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from agcd.app.answers import Answer
+from agcd.app.export.files import export_file
+from agcd.app.model import row_features
+from agcd.app.project import Project
+from agcd.app.store.queries import latest_query
 from agcd.cli import app
-from agcd.files import digest_bytes, read_json
-from agcd.project import Project
-from agcd.project.answers import Answer
-from agcd.project.exporting import export_file
-from agcd.project.rounds import row_features
-from agcd.records.queries import latest_query
+from agcd.io import digest_bytes, read_json
 from agcd.session import run_key
-from project_toys import truth
+from support.projects import truth
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TRAINERS = ("simgcd", "mugcd", "pim", "gcd")

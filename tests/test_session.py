@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from agcd.config import TrainConfig
-from agcd.discovery import fit as fit_here
-from agcd.discovery.job import Job, Outcome
 from agcd.errors import ConfigError, StorageError
-from agcd.files import read_json
+from agcd.io import read_json
 from agcd.session import ProjectFolders, Session, check_labels
-from blobs import fast_config, make_blobs, make_session
+from agcd.training import fit as fit_here
+from agcd.training.job import Job, Outcome
+from support import TESTS
+from support.blobs import fast_config, make_blobs, make_session
 
 RUN_FILES = {
     *("config.json", "log.jsonl", "model.safetensors", "mapping.json", "predictions.parquet"),
@@ -146,7 +147,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from blobs import fast_config, make_blobs, make_session
+from support.blobs import fast_config, make_blobs, make_session
 blobs = make_blobs()
 session = make_session(blobs, Path(sys.argv[1]), fast_config(base_epochs=6, round_epochs=6))
 for _ in range(3):
@@ -158,7 +159,7 @@ print(session.latest.fitted.model_id)
 
 
 def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
-    here = str(Path(__file__).parent)
+    here = str(TESTS)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def start(folder: Path) -> subprocess.Popen[str]:

@@ -20,7 +20,7 @@ from agcd.data.items import Item, image_dataset
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
-from agcd.files import default_cache
+from agcd.io import default_cache
 from agcd.session import ProjectFolders, Session
 from agcd.types import Dataset, FloatArray, IntArray, LabelState, Prediction
 

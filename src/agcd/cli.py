@@ -13,7 +13,7 @@ import typer
 
 from agcd import __version__
 from agcd.errors import AgcdError, ConfigError
-from agcd.files import default_cache
+from agcd.io import default_cache
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -58,7 +58,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Drives the split, the training and the questions.")] = 0,
 ) -> None:
     """Discover the hidden classes of the embedded photographs with a simulated annotator, and write a report."""
-    from agcd.bench.demo import run_demo
+    from agcd.lab.demo import run_demo
 
     run_demo(out, seed)
 
@@ -72,7 +72,7 @@ def init(
     set_: SetOption = None,
 ) -> None:
     """Make a project from a folder of images, and print the health of the images."""
-    from agcd.project import Project
+    from agcd.app.project import Project
 
     values = _with_overrides({}, set_ or [])
     Project.create(folder, images, labels, classes, values, print).close()
@@ -94,7 +94,7 @@ def serve(
     """Open the labelling page: label, name classes, train and download in the browser."""
     import os
 
-    from agcd.web.serve import serve as serve_project
+    from agcd.app.web.serve import serve as serve_project
 
     password = os.environ.get("AGCD_PASSWORD")
     serve_project(folder, host=host, port=port, allow_remote=allow_remote, names=name or [], password=password)
@@ -108,9 +108,9 @@ def train(
     processes: ProcessesOption = None,
 ) -> None:
     """Train the next round of a project; continues what was broken off."""
+    from agcd.app.estimate import read_estimate
+    from agcd.app.project import Project
     from agcd.engine import open_engine
-    from agcd.project import Project
-    from agcd.project.estimate import read_estimate
 
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes)
@@ -134,8 +134,8 @@ def query(
     out: Annotated[Path | None, typer.Option(help="CSV to write; default the screen.")] = None,
 ) -> None:
     """Write the images worth asking about as CSV, with an empty column for the labels."""
-    from agcd.project import Project
-    from agcd.project.answers import question_table
+    from agcd.app.answers import question_table
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         _write_or_print(question_table(project.ask(n), project.paths), out)
@@ -151,9 +151,9 @@ def label(
     who: WhoOption = "me",
 ) -> None:
     """Store the answers in a CSV or in a JSON export of Label Studio; new names become classes."""
-    from agcd.project import Project
-    from agcd.project.answers import read_answers
-    from agcd.project.exporting import tell_label_studio
+    from agcd.app.answers import read_answers
+    from agcd.app.export.files import tell_label_studio
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         if from_.suffix.lower() == ".json":
@@ -167,7 +167,7 @@ def label(
 @app.command()
 def undo(folder: ProjectArgument) -> None:
     """Take back the last answers, or the last change of classes; again for the ones before."""
-    from agcd.project import Project
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         print(f"undone: {project.undo()}")
@@ -176,8 +176,8 @@ def undo(folder: ProjectArgument) -> None:
 @app.command()
 def rename(folder: ProjectArgument, name: ClassArgument, new_name: str, who: WhoOption = "me") -> None:
     """Call a class otherwise."""
-    from agcd.project import Project
-    from agcd.project.classes import find_class, rename_class
+    from agcd.app.classes import find_class, rename_class
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         rename_class(project.store, find_class(project.store, name).id, new_name, who)
@@ -192,8 +192,8 @@ def merge(
     who: WhoOption = "me",
 ) -> None:
     """Count everything said of one class for another."""
-    from agcd.project import Project
-    from agcd.project.classes import find_class, merge_classes
+    from agcd.app.classes import find_class, merge_classes
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         one, other = (find_class(project.store, each) for each in (name, into))
@@ -204,8 +204,8 @@ def merge(
 @app.command()
 def retire(folder: ProjectArgument, name: ClassArgument, who: WhoOption = "me") -> None:
     """Let a class take no more labels."""
-    from agcd.project import Project
-    from agcd.project.classes import find_class, retire_class
+    from agcd.app.classes import find_class, retire_class
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         retire_class(project.store, find_class(project.store, name).id, who)
@@ -215,7 +215,7 @@ def retire(folder: ProjectArgument, name: ClassArgument, who: WhoOption = "me") 
 @app.command()
 def status(folder: ProjectArgument) -> None:
     """Say what is labelled, asked and trained."""
-    from agcd.project import Project
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         print("\n".join(project.status().lines()))
@@ -231,8 +231,8 @@ def predict(
     processes: ProcessesOption = None,
 ) -> None:
     """Name the classes of new images."""
+    from agcd.app.project import Project
     from agcd.engine import open_engine
-    from agcd.project import Project
 
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes)
@@ -245,8 +245,8 @@ def report(
     out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("agcd-report"),
 ) -> None:
     """Write a page about a project: rounds, classes, maps, and what a blind audit says."""
-    from agcd.project import Project
-    from agcd.project.story import write_project_report
+    from agcd.app.project import Project
+    from agcd.app.report import write_project_report
 
     with Project.open(folder) as project:
         print(write_project_report(project, out))
@@ -259,7 +259,7 @@ def export(
     onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, from pixels to class names.")] = False,
 ) -> None:
     """Write the labels (CSV, Parquet, COCO, Label Studio), the predictions for all images, and the classifier."""
-    from agcd.project import Project
+    from agcd.app.project import Project
 
     with Project.open(folder) as project:
         print("\n".join(str(path) for path in project.export(out, onnx=onnx)))
@@ -300,11 +300,11 @@ def bench(
     cache: CacheOption = None,
 ) -> None:
     """Compare strategies over data sets and seeds with a simulated oracle; resumable."""
-    from agcd.bench.beyond.plan import make_plan, wants_beyond
-    from agcd.bench.beyond.run import run_beyond
-    from agcd.bench.grid import make_cells, report_bench
     from agcd.config import read_toml
     from agcd.engine import open_engine
+    from agcd.lab.bench import make_cells, report_bench
+    from agcd.lab.beyond.plan import make_plan, wants_beyond
+    from agcd.lab.beyond.run import run_beyond
 
     beyond, cache_dir = wants_beyond(what, strategies, other_seeds), cache or default_cache()
     values = {**(read_toml(settings) if settings else {}), "protocol": protocol}
@@ -337,9 +337,9 @@ def estimate(
     """Say what a project will take: disk, memory, and time for features, training, a round and a query."""
     import json
 
+    from agcd.app.sizing import sized, with_labels
     from agcd.engine import costs
     from agcd.engine.machine import this_machine
-    from agcd.project.sizing import sized, with_labels
 
     cache_dir = cache or default_cache()
     config, size, dim = with_labels(sized(data, images, classes, _with_overrides({}, set_ or []), cache_dir), labels)
@@ -371,9 +371,9 @@ def paper(
     cache: CacheOption = None,
 ) -> None:
     """Make the paper's tables and figures on any data set; what they share is run once, and it resumes."""
-    from agcd.bench.paper.run import find_wanted, run_paper
-    from agcd.bench.paper.study import open_study
     from agcd.engine import open_engine
+    from agcd.lab.paper.run import find_wanted, run_paper
+    from agcd.lab.paper.study import open_study
 
     wanted = find_wanted(what, name)
     cache_dir, seeds = cache or default_cache(), 1 if quick else seeds
@@ -400,8 +400,8 @@ def data(context: typer.Context) -> None:
     """List the named data sets."""
     if context.invoked_subcommand is not None:
         return
-    from agcd.data.named import describe_named
-    from agcd.data.published import PUBLISHED
+    from agcd.lab.named import describe_named
+    from agcd.lab.published import PUBLISHED
 
     for name, line in describe_named().items():
         print(f"{name:<14}  {line}")
@@ -416,7 +416,7 @@ def check_data(
     cache: CacheOption = None,
 ) -> None:
     """Say whether a data set of the paper is complete, and compare its sizes with the paper's."""
-    from agcd.data.published import check_published
+    from agcd.lab.published import check_published
 
     checked = check_published(name, path, cache or default_cache())
     print("\n".join(checked.lines))

@@ -20,16 +20,16 @@ from filelock import FileLock
 
 from agcd import __version__, mapping
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
-from agcd.discovery import fit as fit_here
-from agcd.discovery.fitted import Fitted
-from agcd.discovery.job import Evaluate, Job, Outcome
-from agcd.discovery.loop import CHECKPOINT, Log
 from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import RowFeatures
-from agcd.files import digest, digest_bytes, read_json, write_json, written_aside
+from agcd.io import atomic_write, digest, digest_bytes, read_json, write_json
 from agcd.rng import generator
 from agcd.strategies import get_strategy, has_phases, select, strategy_options
 from agcd.strategies.uncertainty import margin_of
+from agcd.training import fit as fit_here
+from agcd.training.fitted import Fitted
+from agcd.training.job import Evaluate, Job, Outcome
+from agcd.training.loop import CHECKPOINT, Log
 from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
 
 Fit = Callable[[TrainConfig, Job], Outcome]
@@ -327,7 +327,7 @@ def write_predictions(path: Path, prediction: Prediction, labels: LabelState, na
             "human_class": [labels.classes[c] if c >= 0 else None for c in human.tolist()],
         }
     )
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         pq.write_table(table, aside)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agcd.data.items import clean_name
 from agcd.errors import DataError, did_you_mean
-from agcd.files import digest_bytes
+from agcd.io import digest_bytes
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
 
 Label = str | int

@@ -11,7 +11,7 @@ import numpy as np
 
 from agcd.data.images import ImageError, probe, read_file
 from agcd.errors import DataError
-from agcd.files import digest_bytes
+from agcd.io import digest_bytes
 from agcd.types import UNLABELLED, Dataset, Quarantined
 
 

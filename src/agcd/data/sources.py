@@ -7,9 +7,9 @@ from pathlib import Path
 from agcd.data.arrays import from_arrays, from_npz
 from agcd.data.folder import from_folder
 from agcd.data.manifest import from_manifest
-from agcd.data.named import NAMED
-from agcd.data.published import PUBLISHED, load_published, parse_spec
 from agcd.errors import DataError, did_you_mean
+from agcd.lab.named import NAMED
+from agcd.lab.published import PUBLISHED, load_published, parse_spec
 from agcd.types import Dataset
 
 __all__ = ["from_arrays", "from_folder", "from_manifest", "from_npz", "load_dataset"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from agcd.data.items import clean_name
 from agcd.errors import ConfigError, DataError, did_you_mean
-from agcd.files import digest, read_json, write_json
+from agcd.io import digest, read_json, write_json
 from agcd.rng import generator
 from agcd.types import UNLABELLED, BoolArray, Dataset, IntArray, LabelState, Split
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agcd.errors import DataError, did_you_mean
-from agcd.files import written_aside
+from agcd.io import atomic_write
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -51,7 +51,7 @@ def _column_names(path: Path, cells: Sequence[str], needed: Sequence[str]) -> li
 
 def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
     """``columns`` as CSV, whole or not at all."""
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         aside.write_text(table_text(columns), encoding="utf-8", newline="")
 
 

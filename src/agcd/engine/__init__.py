@@ -12,8 +12,8 @@ from agcd.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from agcd.config import TrainConfig
-    from agcd.discovery.job import Job, Outcome
     from agcd.features.rows import Fill
+    from agcd.training.job import Job, Outcome
 
 ENGINES = ("local", "torchrun", "ray")
 

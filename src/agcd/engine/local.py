@@ -9,11 +9,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from agcd.config import TrainConfig
-from agcd.discovery import fit
-from agcd.discovery.job import Job, Outcome
-from agcd.discovery.loop import use_one_thread
 from agcd.features.decoding import end_with_parent
 from agcd.features.extract import fill
+from agcd.training import fit
+from agcd.training.job import Job, Outcome
+from agcd.training.loop import use_one_thread
 
 
 class LocalEngine:

@@ -18,7 +18,7 @@ from agcd import __version__
 from agcd.config import Config
 from agcd.engine.costs import Extraction, Line, Machine, Training
 from agcd.errors import ConfigError
-from agcd.files import digest, read_json, write_json
+from agcd.io import digest, read_json, write_json
 
 log = logging.getLogger("agcd")
 

@@ -20,14 +20,14 @@ from PIL import Image
 
 from agcd.config import Config, TrainConfig
 from agcd.data.folder import from_folder
-from agcd.discovery import fit
-from agcd.discovery.job import Job, Outcome
-from agcd.discovery.kmeans import semi_supervised_kmeans
 from agcd.engine.costs import Extraction, Line, Machine, Training, selection_cells
 from agcd.features import open_features, views
 from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.rng import generator
 from agcd.strategies import select
+from agcd.training import fit
+from agcd.training.job import Job, Outcome
+from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.types import Dataset, LabelState, PoolView
 
 N_IMAGES, IMAGE_SIZE = 24, (640, 480)

@@ -18,10 +18,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from agcd.discovery import fit
-from agcd.discovery.team import Team, shares
-from agcd.engine.handover import read_job, write_error, write_outcome
+from agcd.engine.job_files import read_job, write_error, write_outcome
 from agcd.errors import AgcdError
+from agcd.training import fit
+from agcd.training.process_group import Team, shares
 
 UNTIL_CLOSED = "--until-closed"
 """End when standard input does: whoever started this process has ended then, however suddenly."""

@@ -20,8 +20,6 @@ from typing import Any
 
 from agcd import errors
 from agcd.config import TrainConfig
-from agcd.discovery.job import Job as TrainJob
-from agcd.discovery.job import Outcome
 from agcd.engine.local import LocalEngine
 from agcd.engine.ray_worker import KEPT, ShardWriter, Worker, call_alone
 from agcd.errors import ConfigError, EngineError, StorageError
@@ -29,6 +27,8 @@ from agcd.features.backbones import Backbone
 from agcd.features.extract import check_space, missing_jobs, plan_shards, shown
 from agcd.features.store import FeatureStore
 from agcd.features.views import Job
+from agcd.training.job import Job as TrainJob
+from agcd.training.job import Outcome
 
 log = logging.getLogger("agcd")
 

@@ -12,7 +12,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from agcd.discovery.loop import use_one_thread
 from agcd.errors import AgcdError, EngineError, StorageError
 from agcd.features.backbones import Backbone
 from agcd.features.decoding import decoded
@@ -20,7 +19,8 @@ from agcd.features.extract import computed, write_shard
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import Job
-from agcd.files import read_json
+from agcd.io import read_json
+from agcd.training.loop import use_one_thread
 
 KEPT = "What was finished is kept: run again to continue."
 _MAX_ATTEMPTS = 3

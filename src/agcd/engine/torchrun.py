@@ -20,12 +20,12 @@ from pathlib import Path
 import torch
 
 from agcd.config import TrainConfig
-from agcd.discovery.job import Job, Outcome
-from agcd.discovery.loop import LOG, continue_log, epochs_done, read_log
-from agcd.engine.handover import OUTPUT, read_error, read_outcome, write_job
+from agcd.engine.job_files import OUTPUT, read_error, read_outcome, write_job
 from agcd.engine.local import LocalEngine
 from agcd.engine.rank import UNTIL_CLOSED
 from agcd.errors import AgcdError, ConfigError, EngineError
+from agcd.training.job import Job, Outcome
+from agcd.training.loop import LOG, continue_log, epochs_done, read_log
 
 log = logging.getLogger("agcd")
 

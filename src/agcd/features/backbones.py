@@ -26,7 +26,7 @@ from agcd.features.onnx_graph import has_onnx, one_core_session, to_onnx
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import ViewSpec
 from agcd.features.weights import load_lite0, load_weights
-from agcd.files import digest
+from agcd.io import digest
 
 log = logging.getLogger("agcd")
 

@@ -19,7 +19,7 @@ from agcd.features.extract import fill as fill_here
 from agcd.features.store import Allocate, FeatureStore
 from agcd.features.tails import ResidualAdapter
 from agcd.features.views import Bad, Job, load_views
-from agcd.files import digest, digest_bytes, read_json, write_json
+from agcd.io import digest, digest_bytes, read_json, write_json
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
 
 log = logging.getLogger("agcd")

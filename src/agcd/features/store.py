@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.files import digest, digest_bytes, read_json, write_json, written_aside
+from agcd.io import atomic_write, digest, digest_bytes, read_json, write_json
 from agcd.types import IntArray
 
 log = logging.getLogger("agcd")
@@ -83,7 +83,7 @@ class FeatureStore:
         name = digest([list(item) for item in items])
         write_json(self.folder / f"{name}.json", {"items": [list(item) for item in items]})
         path = self.folder / f"{name}.npy"
-        with written_aside(path) as aside, aside.open("wb") as handle:
+        with atomic_write(path) as aside, aside.open("wb") as handle:
             np.save(handle, values, allow_pickle=False)
         self._take(path)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from agcd.data.images import ImageError, decode, read_file
-from agcd.files import digest_bytes
+from agcd.io import digest_bytes
 from agcd.rng import generator
 
 MAX_ASPECT = 8

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from agcd.files import written_aside
+from agcd.io import atomic_write
 from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure, progress_figure
 from agcd.report.maps import MAX_CLASSES, map_figure
 from agcd.report.numbers import cards, round_table, summary
@@ -95,7 +95,7 @@ def write_report(story: Story, folder: Path) -> Path:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with written_aside(path) as aside:
+    with atomic_write(path) as aside:
         aside.write_bytes(data)
 
 

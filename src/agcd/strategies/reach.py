@@ -1,10 +1,10 @@
-"""The strategy that asks where one answer settles the most: over a graph of nearest neighbours (``agcd.graph``)."""
+"""The strategy that asks where one answer settles the most: over the neighbour graph (``agcd.propagation``)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from agcd import graph
+from agcd import propagation
 from agcd.arrays import floats, thin
 from agcd.errors import ConfigError
 from agcd.types import IntArray, PoolView
@@ -34,10 +34,10 @@ def widest_reach(
     if len(labelled):
         x = np.concatenate([x, view.labelled_features[labelled].astype(x.dtype)])
     y_slot = np.concatenate([np.full(n, -1), view.labelled_slots[labelled]])
-    neighbours = graph.neighbour_graph(x, n_neighbours)
-    evidence = graph.spread(neighbours, y_slot, view.probs.shape[1])
+    neighbours = propagation.neighbour_graph(x, n_neighbours)
+    evidence = propagation.spread(neighbours, y_slot, view.probs.shape[1])
     unsettled = np.where(y_slot < 0, 1 - evidence.settled, 0)
-    return view.rows[graph.widest_reach(neighbours, unsettled, y_slot < 0, budget)]
+    return view.rows[propagation.widest_reach(neighbours, unsettled, y_slot < 0, budget)]
 
 
 def _kept_labels(view: PoolView, most: int, rng: np.random.Generator) -> IntArray:

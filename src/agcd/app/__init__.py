@@ -1,0 +1,1 @@
+"""The practitioner's application: a project folder, its records, the labelling page, exports and report."""

@@ -1,0 +1,164 @@
+"""Long work in a child process: started, watched and cancelled through files, so that a restarted server finds it.
+
+cache/job/  progress.json (what runs, how far it is)  lock (held by the child while it lives)  output.txt
+
+The child inherits the lock, taken before it starts: whoever looks at any later moment sees that it lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from agcd.errors import ConfigError
+from agcd.io import read_json, write_json
+
+Kind = Literal["prepare", "round", "export"]
+KINDS: tuple[Kind, ...] = ("prepare", "round", "export")
+_END_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What the work is, and how far."""
+
+    state: Literal["idle", "running", "done", "failed", "cancelled"] = "idle"
+    kind: Kind | None = None
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    began: float = 0.0
+    """Seconds since 1970."""
+    stage_began: float = 0.0
+    ended: float | None = None
+    error: str | None = None
+    loss: list[float] = field(default_factory=list)
+    pid: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, (self.ended or time.time()) - self.began) if self.began else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the stage is likely to take yet, at the speed it has had."""
+        if self.state != "running" or not 0 < self.done <= self.total:
+            return None
+        return max(0.0, time.time() - self.stage_began) / self.done * (self.total - self.done)
+
+
+class Jobs:
+    """The jobs of one project; one runs at a time. Several threads may ask."""
+
+    def __init__(self, project_folder: Path) -> None:
+        self.project_folder = project_folder
+        self.folder = project_folder / "cache" / "job"
+        self._guard = threading.RLock()
+
+    def start(self, kind: Kind, n_questions: int | None = None) -> JobState:
+        """Begin in a child process."""
+        with self._guard:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # One that has ended may need a moment to leave.
+            lock = None if self.state().state == "running" else _take_lock(self.folder, _END_SECONDS)
+            if lock is None:
+                raise ConfigError("Something is running already: wait for it, or cancel it first.")
+            try:
+                return self._begin(kind, n_questions, lock)
+            finally:
+                os.close(lock)  # the child's own copy keeps it locked
+
+    def state(self) -> JobState:
+        """How far it is; a child that died without a word counts as failed."""
+        with self._guard:
+            state = read_job(self.folder)
+            if state.state != "running" or self._alive():
+                return state
+            state = read_job(self.folder)  # it may have ended well between the two looks
+            if state.state == "running":
+                reason = "It stopped unexpectedly. Nothing is lost: start it again and it goes on."
+                state = replace(state, state="failed", error=reason, ended=time.time())
+                write_job(self.folder, state)
+            return state
+
+    def cancel(self) -> JobState:
+        """Stop it; what it has finished stays, and starting again continues."""
+        with self._guard:
+            if self.state().state == "running":
+                self._end()
+            state = read_job(self.folder)
+            if state.state == "running":  # otherwise it came to its own end just now
+                state = replace(state, state="cancelled", ended=time.time())
+                write_job(self.folder, state)
+            return state
+
+    def _begin(self, kind: Kind, n_questions: int | None, lock: int) -> JobState:
+        command = [sys.executable, "-m", "agcd.app.work", str(self.project_folder), kind, str(n_questions or 0)]
+        state = JobState("running", kind, "starting", began=time.time(), stage_began=time.time())
+        write_job(self.folder, state)
+        with (self.folder / "output.txt").open("wb") as output:
+            # Its own session: Ctrl-C in the server's terminal must not kill a round that goes well.
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+        # Without somebody who waits for its end it would stay in the list of processes.
+        threading.Thread(target=child.wait, daemon=True).start()
+        return state
+
+    def _end(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            until = time.monotonic() + _END_SECONDS
+            while self._alive() and time.monotonic() < until:
+                pid = read_job(self.folder).pid
+                if pid:  # the child writes it as soon as it can
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                time.sleep(0.05)
+
+    def _alive(self) -> bool:
+        lock = _take_lock(self.folder)
+        if lock is not None:
+            os.close(lock)
+        return lock is None
+
+
+def _take_lock(folder: Path, seconds: float = 0.0) -> int | None:
+    """The lock, as an open file, or None if somebody holds it for so long."""
+    lock, until = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644), time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                os.close(lock)
+                return None
+            time.sleep(0.02)
+
+
+def export_folder(project_folder: Path, n_finished: int) -> Path:
+    """Where the job "export" puts the files of the last finished round."""
+    return project_folder / "cache" / "export" / f"{max(0, n_finished - 1):03d}"
+
+
+def read_job(folder: Path) -> JobState:
+    path = folder / "progress.json"
+    return JobState(**read_json(path)) if path.exists() else JobState()
+
+
+def write_job(folder: Path, state: JobState) -> None:
+    write_json(folder / "progress.json", asdict(state))

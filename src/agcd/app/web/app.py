@@ -1,0 +1,105 @@
+"""The application: every route of one project behind the gate, and errors as one sentence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
+
+from agcd import __version__
+from agcd.app.web import images
+from agcd.app.web.auth import Gate, GateSettings
+from agcd.app.web.routes import reading, working, writing
+from agcd.app.web.server_state import Desk
+from agcd.app.web.templates import render
+from agcd.errors import AgcdError
+
+PAGES = {
+    "start": "Start",
+    "label": "Label",
+    "classes": "Classes",
+    "grid": "Grid",
+    "map": "Map",
+    "rounds": "Rounds",
+}
+_STATIC = Path(__file__).parent / "static"
+log = logging.getLogger("agcd")
+
+
+def make_app(desk: Desk, settings: GateSettings) -> ASGIApp:
+    """The whole server of one project, as ASGI."""
+    return Gate(make_api(desk), settings)
+
+
+def make_api(desk: Desk) -> FastAPI:
+    """The routes without the gate; its OpenAPI description is at /api/openapi.json."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        desk.close()
+
+    app = FastAPI(
+        title="agcd",
+        version=__version__,
+        description="Everything the labelling page does. Send the token as `Authorization: Bearer …`.",
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    for routes in (reading.routes(desk), writing.routes(desk), working.routes(desk), images.routes(desk.pictures)):
+        app.include_router(routes)
+    app.include_router(_pages(desk))
+    app.mount("/static", StaticFiles(directory=_STATIC))
+    for kind, answer in _ERRORS.items():
+        app.add_exception_handler(kind, answer)
+    return app
+
+
+def _pages(desk: Desk) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    def home() -> Response:
+        with desk.store() as store:
+            return RedirectResponse("/label" if desk.n_finished(store) else "/start", status_code=303)
+
+    for page, title in PAGES.items():
+        router.add_api_route(f"/{page}", _page(desk, page, title), response_class=HTMLResponse)
+    return router
+
+
+def _page(desk: Desk, page: str, title: str) -> Callable[[], HTMLResponse]:
+    return lambda: HTMLResponse(render("shell.html.j2", page=page, title=title, project=desk.name))
+
+
+async def _known(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 409 if isinstance(error, AgcdError) else 500)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return JSONResponse({"error": f"{where}: {first['msg']}."}, 422)
+
+
+async def _http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": f"{error.detail}."}, error.status_code, headers=error.headers)
+
+
+_ERRORS: dict[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+    AgcdError: _known,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+}

@@ -1,0 +1,110 @@
+"""The child process of a job: ``python -m agcd.app.work DIR prepare|round|export N``. It loads torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agcd.app.jobs import KINDS, JobState, Kind, export_folder, write_job
+from agcd.app.project import Project
+from agcd.errors import AgcdError
+
+_WRITE_SECONDS = 0.2
+
+
+class Told:
+    """Writes how far the work is, a few times a second at most."""
+
+    training = "training"
+    """What the stage of the epochs is called."""
+
+    def __init__(self, folder: Path, state: JobState) -> None:
+        self.folder, self.state, self._written = folder, state, 0.0
+
+    def stage(self, words: str) -> None:
+        self.state = replace(self.state, stage=words, done=0, total=0, stage_began=time.time(), loss=[])
+        self._write()
+
+    def progress(self, done: int, total: int) -> None:
+        self.state = replace(self.state, done=done, total=total)
+        if time.monotonic() - self._written > _WRITE_SECONDS:
+            self._write()
+
+    def epoch(self, line: dict[str, Any]) -> None:
+        if self.state.stage != self.training:
+            self.stage(self.training)
+        self.state = replace(self.state, loss=[*self.state.loss, round(float(line["loss"]), 4)])
+        self.progress(line["epoch"] + 1, line["n_epochs"])
+
+    def end(self, error: str | None = None) -> None:
+        self.state = replace(self.state, state="failed" if error else "done", error=error, ended=time.time())
+        self._write()
+
+    def _write(self) -> None:
+        write_job(self.folder, self.state)
+        self._written = time.monotonic()
+
+
+def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
+    """Do the work of one job, telling how far it is; a user's mistake ends it with one sentence."""
+    folder = project_folder / "cache" / "job"
+    told = Told(folder, JobState("running", kind, began=time.time(), pid=os.getpid()))
+    told.stage("starting")
+    try:
+        with Project.open(project_folder) as project:
+            _WORK[kind](project, told, n_questions)
+        told.end()
+    except AgcdError as error:
+        told.end(str(error))
+    except Exception as error:
+        told.end(f"Our mistake ({type(error).__name__}: {error}); details are in {folder / 'output.txt'}.")
+        raise
+
+
+def prepare(project: Project, told: Told, n_questions: int | None) -> None:
+    """Features of every image, and how many classes there seem to be."""
+    from agcd.app import model
+
+    told.stage("reading images")
+    features = model.row_features(project, told.progress)
+    if project.n_finished == 0 and project.labels()[0].n_old:
+        told.stage("estimating the number of classes")
+        model.estimate_classes(project, features, told.progress)
+
+
+def next_round(project: Project, told: Told, n_questions: int | None) -> None:
+    """Train on everything said so far, then choose the next questions."""
+    from agcd.app import model
+
+    number = project.n_finished
+    told.training = f"training round {number}" if number else "base training"
+    told.stage("reading images")
+    model.train(project, told.epoch, told.progress)
+    told.stage("choosing questions")
+    project.ask(n_questions)
+
+
+def export(project: Project, told: Told, n_questions: int | None) -> None:
+    """The files of the classifier and the report, for download."""
+    from agcd.app.export.files import export_all
+    from agcd.app.report import write_project_report
+    from agcd.features.onnx_graph import has_onnx
+
+    out = export_folder(project.folder, project.n_finished)
+    told.stage("writing the classifier")
+    export_all(project, out, onnx=has_onnx())
+    told.stage("writing the report")
+    write_project_report(project, out)
+
+
+_WORK = {"prepare": prepare, "round": next_round, "export": export}
+assert tuple(_WORK) == KINDS
+
+
+if __name__ == "__main__":
+    place, chosen, number = sys.argv[1:]
+    run(Path(place), chosen, int(number) or None)  # type: ignore[arg-type]

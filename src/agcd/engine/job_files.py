@@ -1,0 +1,90 @@
+"""A training job and its outcome as files, so that other processes can do it: JSON, arrays and safetensors.
+
+team/  job.json  features.json (embeddings.npy)  labels.npz  start.safetensors       what is to be done
+       outcome.json  outcome.safetensors, or error.json                              what came of it
+       output.txt                                                                    what the processes printed
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from agcd import errors
+from agcd.config import TrainConfig
+from agcd.errors import AgcdError, EngineError
+from agcd.features.rows import RowFeatures, describe, reopen
+from agcd.io import read_json, write_json
+from agcd.training.fitted import Fitted
+from agcd.training.job import Job, Outcome
+from agcd.training.process_group import Team
+from agcd.types import LabelMapping, LabelState
+
+OUTPUT = "output.txt"
+_ARRAYS = ("y_class", "asked_round", "held_out", "passed")
+
+
+def write_job(folder: Path, config: TrainConfig, job: Job) -> None:
+    """Everything but ``evaluate`` and ``echo``, which stay behind; the run's folder is the one around ``folder``."""
+    describe(job.features, folder)
+    labels = job.labels
+    np.savez(folder / "labels.npz", **{name: getattr(labels, name) for name in _ARRAYS})
+    if job.start:
+        # Saving gives a model its id: the caller's keeps the one it has.
+        replace(job.start, facts=dict(job.start.facts)).save(folder / "start.safetensors")
+    facts = {
+        "classes": labels.classes,
+        "n_old": labels.n_old,
+        "last_event": labels.last_event,
+        "n_slots": job.n_slots,
+        "seed": job.seed,
+        "round": job.round,
+        "start": job.start.facts if job.start else None,
+        "previous": job.previous.to_json() if job.previous else None,
+        "train": config.model_dump(mode="json"),
+    }
+    write_json(folder / "job.json", facts)
+
+
+def read_job(folder: Path, team: Team) -> tuple[TrainConfig, Job]:
+    """What ``write_job`` stored, for one process of ``team``."""
+    facts, features = read_json(folder / "job.json"), reopen(folder)
+    with np.load(folder / "labels.npz", allow_pickle=False) as arrays:
+        told = {name: arrays[name] for name in _ARRAYS}
+    labels = LabelState(tuple(facts["classes"]), facts["n_old"], **told, last_event=facts["last_event"])
+    start, previous = None, None
+    if facts["start"] is not None:
+        start = replace(Fitted.load(folder / "start.safetensors", features), facts=facts["start"])
+    if facts["previous"] is not None:
+        previous = LabelMapping.from_json(facts["previous"])
+    place = facts["n_slots"], facts["seed"], facts["round"], folder.parent
+    return TrainConfig.model_validate(facts["train"]), Job(features, labels, *place, start, previous, team=team)
+
+
+def write_outcome(folder: Path, outcome: Outcome) -> None:
+    facts = {"facts": outcome.fitted.facts, "first": outcome.first.to_json(), "last": outcome.last.to_json()}
+    replace(outcome.fitted, facts=dict(outcome.fitted.facts)).save(folder / "outcome.safetensors")
+    write_json(folder / "outcome.json", facts)
+
+
+def read_outcome(folder: Path, features: RowFeatures) -> Outcome:
+    """What ``write_outcome`` stored."""
+    stored = read_json(folder / "outcome.json")
+    fitted = replace(Fitted.load(folder / "outcome.safetensors", features), facts=stored["facts"])
+    return Outcome(fitted, LabelMapping.from_json(stored["first"]), LabelMapping.from_json(stored["last"]))
+
+
+def write_error(folder: Path, error: AgcdError) -> None:
+    write_json(folder / "error.json", {"kind": type(error).__name__, "sentence": str(error)})
+
+
+def read_error(folder: Path) -> AgcdError | None:
+    """The error that a process ended with, if it had the time to say."""
+    path = folder / "error.json"
+    if not path.exists():
+        return None
+    said = read_json(path)
+    kind: type[AgcdError] = getattr(errors, said["kind"], EngineError)
+    return kind(said["sentence"])

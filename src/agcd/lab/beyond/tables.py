@@ -1,0 +1,229 @@
+"""The tables as Markdown. Lines are compared seed by seed: both sides of a difference start from the same base model.
+
+Accuracies are those of the last epoch; an interval is Student's, at 95 %, over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from agcd.lab.beyond.plan import (
+    ALONE,
+    OURS,
+    RANDOM,
+    REFERENCE,
+    WITHOUT,
+    Line,
+    Plan,
+    budget_entries,
+    line_entries,
+    main_entries,
+)
+from agcd.lab.paper.look import Look
+from agcd.lab.paper.render import flat
+from agcd.lab.paper.study import Entry, Study
+from agcd.lab.results import mean_std
+from agcd.report.words import MISSING
+from agcd.types import FloatArray, IntArray
+
+PICTURE = "beyond.png"
+CONFIDENCE = 0.95
+ACCURACIES = {"acc_all": "All", "acc_old": "Old", "acc_new": "New"}
+_NOVELTY = {"nov_coverage": "Nov-C", "nov_ratio": "Nov-R"}
+_COMPARED = ("acc_all", "acc_new")
+_RIVALS = (REFERENCE, RANDOM)
+
+
+def half_width(values: FloatArray) -> float:
+    """Half the Student t interval of the mean of ``values`` (n_seeds,); NaN where there are fewer than two."""
+    n = len(values)
+    if n < 2:
+        return float("nan")
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+
+
+def answers_needed(n_answers: IntArray, reached: FloatArray, target: float) -> float:
+    """Answers after which ``reached`` (n_rounds + 1,) is first at ``target``, linear between rounds; NaN for never."""
+    there = np.flatnonzero(reached >= target)
+    if len(there) == 0:
+        return float("nan")
+    i = int(there[0])
+    return float(np.interp(target, reached[i - 1 : i + 1], n_answers[i - 1 : i + 1]) if i else n_answers[0])
+
+
+def all_tables(plan: Plan, look: Look) -> str:
+    """Everything, under headings that say what was run."""
+    blocks = ["# Beyond the paper", f"![All by number of answers]({PICTURE})"]
+    blocks.append("## One question per novel class and round")
+    for study in plan.studies:
+        blocks += _lines_block(study, main_entries(study), look)
+    blocks += ["## Over all data sets", overall_table(plan.studies, look)]
+    blocks += ["The smallest difference over seeds:", smallest_table(plan.studies, look)]
+    blocks += [f"ours − {REFERENCE} after each round:", rounds_table(plan.studies, look)]
+    if plan.ablated:
+        blocks += _other_blocks(plan, look)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _other_blocks(plan: Plan, look: Look) -> list[str]:
+    """Budgets and ablation."""
+    blocks = ["## Half and double the questions"]
+    for study, budget in plan.budgeted:
+        blocks += _lines_block(study, budget_entries(study, budget), look)
+    blocks += ["## What each piece gains alone", *_piece_blocks(plan.ablated, ALONE, look)]
+    return [*blocks, "## What is lost without each piece", *_piece_blocks(plan.ablated, WITHOUT, look)]
+
+
+def _piece_blocks(studies: Sequence[Study], lines: Sequence[Line], look: Look) -> list[str]:
+    blocks, groups = [], [line_entries(study, lines) for study in studies]
+    for study, entries in zip(studies, groups, strict=True):
+        blocks += [heading(study, entries, look), ablation_table([entries], look)]
+    return [*blocks, "**mean over these data sets**", ablation_table(groups, look)]
+
+
+def _lines_block(study: Study, entries: Sequence[Entry], look: Look) -> list[str]:
+    return [heading(study, entries, look), lines_table(entries, look)]
+
+
+def heading(study: Study, entries: Sequence[Entry], look: Look) -> str:
+    """What was run and where it was measured, in a line; settings that differ from the protocol's are named."""
+    changed = flat({name: value for name, value in study.settings.items() if name != "protocol"})
+    parts = [
+        f"{study.n_old} old and {study.n_novel} novel classes",
+        f"protocol {study.protocol}",
+        *(f"{name}={value}" for name, value in changed.items() if name != "query.rounds"),
+        _counted(study.n_seeds, "seed"),
+        _counted(entries[0].cells[0].config.query.rounds, "round"),
+        f"{_counted(int(entries[0].column), 'question')} a round",
+        f"measured on {_measured_on(entries[0], look)}",
+    ]
+    return f"**{study.title}**: " + ", ".join(parts)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
+
+
+def _measured_on(entry: Entry, look: Look) -> str:
+    cell = entry.cells[0]
+    if (share := cell.split.get("validation")) is not None:
+        return f"a validation part ({share:g} of the train rows)"
+    return "the test rows" if look.records(cell)[-1]["on_test"] else "the unlabelled train rows"
+
+
+def lines_table(entries: Sequence[Entry], look: Look) -> str:
+    """Every line of one data set and budget, with its distance to ours and its way to Adaptive-Novel's accuracy."""
+    by_name = {entry.line: entry for entry in entries}
+    titles = ["answers", *ACCURACIES.values(), *_NOVELTY.values()]
+    titles += [f"ours − line, {ACCURACIES[measure]} [95 %]" for measure in _COMPARED]
+    titles.append(f"answers needed for {REFERENCE}'s final All")
+    lines = {}
+    for entry in entries:
+        lines[entry.line] = [
+            f"{after([entry], 'n_queried', look).mean():g}",
+            *(_mean([entry], name, look) for name in (*ACCURACIES, *_NOVELTY)),
+            *(_gain([by_name[OURS]], [entry], measure, look) for measure in _COMPARED),
+            _way(entry, by_name[REFERENCE], look),
+        ]
+    return _markdown(titles, lines)
+
+
+def overall_table(studies: Sequence[Study], look: Look) -> str:
+    """Ours minus its rivals: first the mean over data sets within each seed, then mean and interval over seeds."""
+    ours = _over(studies, OURS)
+    lines = {
+        f"ours − {rival}": [_gain(ours, _over(studies, rival), name, look) for name in ACCURACIES] for rival in _RIVALS
+    }
+    return _markdown([f"{title} [95 %]" for title in ACCURACIES.values()], lines)
+
+
+def smallest_table(studies: Sequence[Study], look: Look) -> str:
+    """For each data set the worst seed of ours minus its rivals."""
+    titles = [f"ours − {rival}, {title}" for rival in _RIVALS for title in ACCURACIES.values()]
+    lines = {}
+    for study in studies:
+        gains = [
+            after(_over([study], OURS), name, look) - after(_over([study], rival), name, look)
+            for rival in _RIVALS
+            for name in ACCURACIES
+        ]
+        lines[study.title] = [_signed(float(gain.min())) for gain in gains]
+    return _markdown(titles, lines)
+
+
+def rounds_table(studies: Sequence[Study], look: Look) -> str:
+    """Ours minus Adaptive-Novel after each round, averaged as in ``overall_table``."""
+    ours, others = _over(studies, OURS), _over(studies, REFERENCE)
+    rounds = range(1, ours[0].cells[0].config.query.rounds + 1)
+    lines = {
+        title: [_gain(ours, others, name, look, number) for number in rounds] for name, title in ACCURACIES.items()
+    }
+    return _markdown([f"round {number} [95 %]" for number in rounds], lines)
+
+
+def _over(studies: Sequence[Study], name: str) -> list[Entry]:
+    """A line of the main table, from each data set."""
+    return [entry for study in studies for entry in main_entries(study) if entry.line == name]
+
+
+def ablation_table(groups: Sequence[Sequence[Entry]], look: Look) -> str:
+    """Each line with its difference from the first one, as means over the data sets, whose entries are ``groups``."""
+    reference = [entries[0] for entries in groups]
+    titles = [ACCURACIES[name] for name in _COMPARED]
+    titles += [f"line − {reference[0].line}, {title} [95 %]" for title in titles]
+    lines = {}
+    for own in zip(*groups, strict=True):
+        means = [_mean(own, name, look) for name in _COMPARED]
+        lines[own[0].line] = [*means, *(_gain(own, reference, name, look) for name in _COMPARED)]
+    return _markdown(titles, lines)
+
+
+def after(entries: Sequence[Entry], measure: str, look: Look, number: int = -1) -> FloatArray:
+    """A measure after a round, by default the last, of each seed (n_seeds,), mean over the data sets; NaN where it
+    does not exist."""
+    values = [[look.records(cell)[number][measure] for cell in entry.cells] for entry in entries]
+    return np.asarray(np.asarray(values, float).mean(0))
+
+
+def _mean(entries: Sequence[Entry], measure: str, look: Look) -> str:
+    values = after(entries, measure, look)
+    return mean_std(values[np.isfinite(values)].tolist(), percent=measure in ACCURACIES)
+
+
+def _gain(entries: Sequence[Entry], others: Sequence[Entry], measure: str, look: Look, number: int = -1) -> str:
+    """The mean difference in points after a round, with its interval; nothing for a line against itself."""
+    if [entry.line for entry in entries] == [other.line for other in others]:
+        return MISSING
+    gains = after(entries, measure, look, number) - after(others, measure, look, number)
+    mean, half = float(gains.mean()), half_width(gains)
+    interval = f" [{_signed(mean - half)}, {_signed(mean + half)}]" if np.isfinite(half) else f" [{MISSING}]"
+    return _signed(mean) + interval if np.isfinite(mean) else MISSING
+
+
+def _signed(share: float) -> str:
+    """Points with their sign; what rounds to nothing is +0.0."""
+    return f"{round(100 * share, 1) + 0.0:+.1f}".replace("-", "−") if np.isfinite(share) else MISSING
+
+
+def _way(entry: Entry, reference: Entry, look: Look) -> str:
+    """Mean number of answers until the line has what Adaptive-Novel has in the end, and their share of all answers."""
+    needed, budgets = [], []
+    for cell, other in zip(entry.cells, reference.cells, strict=True):
+        records, goal = look.records(cell), look.records(other)[-1]
+        n_answers, reached = np.asarray([(r["n_queried"], r["acc_all"]) for r in records], float).T
+        needed.append(answers_needed(n_answers.astype(np.int64), reached, goal["acc_all"]))
+        budgets.append(goal["n_queried"])
+    there = np.isfinite(needed)
+    if not there.any():
+        return "never reached"
+    n_needed, n_budget = np.asarray(needed)[there], np.asarray(budgets)[there]
+    some = "" if there.all() else f"{there.sum()} of {len(there)} seeds: "
+    return f"{some}{n_needed.mean():.0f} ({100 * n_needed.sum() / n_budget.sum():.0f} %)"
+
+
+def _markdown(titles: Sequence[str], lines: dict[str, list[str]]) -> str:
+    head = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
+    return "\n".join([*head, *(f"| {name} | " + " | ".join(figures) + " |" for name, figures in lines.items())])

@@ -1,0 +1,170 @@
+"""One cell of a benchmark: a data set, a strategy and a seed, run through all rounds with a simulated oracle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agcd.config import Config, make_config
+from agcd.data.sources import load_dataset
+from agcd.data.splits import save_split, start_state, truth_in_split_order
+from agcd.errors import ConfigError, DataError
+from agcd.features import open_features
+from agcd.features.rows import RowFeatures
+from agcd.io import digest, read_json, write_json
+from agcd.lab.evaluator import Examiner, make_examiner
+from agcd.lab.splits import split_of
+from agcd.lab.validation import validation_part
+from agcd.session import Round, Session, check_labels
+from agcd.training.loop import LOG, read_log
+from agcd.types import Dataset, LabelState, Query, Split
+
+NO_QUERY = "none"
+"""The strategy that asks nothing: base training alone, the paper's "w/o AGCD"."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that decides a result. ``settings`` are plain config values without seed and strategy."""
+
+    data: str
+    strategy: str
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    split: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def config(self) -> Config:
+        query = dict(self.settings.get("query", {}))
+        if self.strategy != NO_QUERY:
+            query["strategy"] = self.strategy
+        return make_config({**self.settings, "seed": self.seed, "query": query})
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A cell's data and where it starts, checked; no features yet."""
+
+    dataset: Dataset
+    split: Split
+    labels: LabelState
+    n_slots: int
+    split_words: str
+    """Where the split comes from."""
+
+
+@dataclass(frozen=True)
+class Prepared(Loaded):
+    """A cell's data with its features, and who measures on it."""
+
+    features: RowFeatures
+    examiner: Examiner
+
+
+def load(cell: Cell, cache_dir: Path) -> Loaded:
+    """Read the data and make the split of the cell's seed; what cannot be run is refused here."""
+    dataset = load_dataset(cell.data, cache_dir=cache_dir)
+    if len(dataset.classes) < 2:
+        raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
+    options = dict(cell.split)
+    share = options.pop("validation", None)
+    if share is not None:
+        dataset = validation_part(dataset, share)
+    split, words = split_of(cell.data, dataset, cell.seed, cell.config.protocol, options)
+    if share is not None:
+        words += f", measured on {share:g} of the train rows"
+    labels = start_state(dataset, split)
+    n_slots = cell.config.n_slots or len(dataset.classes)
+    check_labels(labels, n_slots)
+    check_budget(cell.config.query.budget, labels)
+    return Loaded(dataset, split, labels, n_slots, words)
+
+
+def prepare(cell: Cell, cache_dir: Path) -> Prepared:
+    """Load the data and open (or compute) its features."""
+    loaded = load(cell, cache_dir)
+    dataset, split = loaded.dataset, loaded.split
+    features = open_features(dataset, cell.config.backbone, cache_dir)
+    examiner = make_examiner(dataset, split, truth_in_split_order(dataset, split), features)
+    return Prepared(dataset, split, loaded.labels, loaded.n_slots, loaded.split_words, features, examiner)
+
+
+def check_budget(budget: int | None, labels: LabelState) -> None:
+    if budget is not None and budget > len(labels.pool_rows):
+        raise ConfigError(f"Setting 'query.budget' is {budget}: the pool has only {len(labels.pool_rows)} rows.")
+
+
+def run_base(cell: Cell, out: Path, cache_dir: Path) -> None:
+    """Train the base model that all strategies of one seed share."""
+    open_session(cell, prepare(cell, cache_dir), out).train()
+
+
+def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
+    """All rounds of a cell; one record per round, round 0 being the base model."""
+    path = records_path(cell, out)
+    if path.exists():
+        stored: list[dict[str, Any]] = read_json(path)
+        return stored
+    prepared = prepare(cell, cache_dir)
+    session = open_session(cell, prepared, out)
+    records = [_record(cell, prepared, session, session.train(), None)]
+    for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
+        query = session.ask()
+        session.tell(query.rows, prepared.examiner.answer(query.rows))
+        records.append(_record(cell, prepared, session, session.train(), query))
+    save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
+    write_json(path, records)
+    return records
+
+
+def open_session(cell: Cell, prepared: Prepared, out: Path) -> Session:
+    """The session of a cell, with its runs where every cell that needs the same run finds them."""
+    folders = SharedFolders(out, cell_dir(cell, out))
+    return Session(
+        prepared.features, prepared.labels, cell.config, prepared.n_slots, folders, evaluate=prepared.examiner
+    )
+
+
+@dataclass(frozen=True)
+class SharedFolders:
+    """Runs by key, so that no table ever computes the same run twice; queries by cell."""
+
+    out: Path
+    cell_dir: Path
+
+    def run(self, number: int, key: str) -> Path:
+        return self.out / "runs" / key
+
+    def query(self, number: int) -> Path:
+        return self.cell_dir / f"query-{number:03d}.json"
+
+
+def records_path(cell: Cell, out: Path) -> Path:
+    """The file that is there exactly when the cell is finished."""
+    return cell_dir(cell, out) / "records.json"
+
+
+def cell_dir(cell: Cell, out: Path) -> Path:
+    return out / "cells" / digest([asdict(cell), cell.config.snapshot()])
+
+
+def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:
+    measured = prepared.examiner.full(done.fitted, done.last, session.labels)
+    epochs = [line["evaluation"]["acc_all"] for line in read_log(done.folder / LOG)]
+    return {
+        "data": cell.data,
+        "strategy": cell.strategy,
+        "seed": cell.seed,
+        "split": prepared.split_words,
+        "round": done.number,
+        "n_queried": len(session.labels.queried_rows),
+        "phase": query.facts["phase"] if query else None,
+        "mapping_diff": done.metrics["mapping_diff"],
+        "agreement": done.metrics["agreement"],
+        "n_slots": done.fitted.n_slots,
+        "best_on_test": max(epochs, default=measured["acc_all"]),
+        "seconds": done.metrics["seconds"],
+        "on_test": prepared.examiner.on_test,
+        **measured,
+    }

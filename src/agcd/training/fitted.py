@@ -1,0 +1,153 @@
+"""A trained model on disk and in memory: student, EMA copy and the facts they need to be used again."""
+
+from __future__ import annotations
+
+import copy
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agcd.errors import WeightsError
+from agcd.features.reading import read_in_turn
+from agcd.features.rows import RowFeatures
+from agcd.io import digest_bytes
+from agcd.training.heads import DiscoveryModel
+from agcd.training.loop import load_tensors, save_tensors
+from agcd.types import FloatArray, IntArray, Prediction
+
+Which = Literal["student", "ema"]
+_BLOCK_NUMBERS = 32_000_000
+"""Numbers per block of inference: bounds memory whatever the backbone."""
+_IN_MEMORY_BYTES = 2 * 2**30
+
+
+@dataclass
+class Fitted:
+    """What a training run leaves behind."""
+
+    student: DiscoveryModel
+    ema: DiscoveryModel
+    n_old: int
+    student_temp: float
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_slots(self) -> int:
+        return self.ema.n_slots
+
+    @property
+    def model_id(self) -> str:
+        return str(self.facts.get("model_id", ""))
+
+    def predict(
+        self, features: RowFeatures, rows: IntArray, which: Which = "ema", *, scratch: Path | None = None
+    ) -> Prediction:
+        """Slot probabilities (n, K) and unit-length features (n, d) of ``rows``, from the test view.
+
+        Arrays too large for memory are files in the folder ``scratch``, gone when nobody holds them any more.
+        """
+        model = self.ema if which == "ema" else self.student
+        model.eval()
+        probs = roomy_array((len(rows), model.n_slots), scratch)
+        vectors = roomy_array((len(rows), features.dim), scratch)
+        for block, inputs in blocks_of_test_views(features, rows):
+            with torch.inference_mode():
+                hidden = nn.functional.normalize(model.embed(inputs), dim=1)
+                probs[block] = (model.classify(hidden) / self.student_temp).softmax(1).numpy()
+                vectors[block] = hidden.numpy()
+        return Prediction(rows, probs, vectors, self.model_id)
+
+    def embed(self, features: RowFeatures, rows: IntArray) -> Tensor:
+        """The student's standardised features (n, d) of ``rows``, not normalised, from the test view."""
+        self.student.eval()
+        return embed_rows(self.student.embed, features, rows)
+
+    def copy(self) -> Fitted:
+        """A copy whose training leaves this one alone."""
+        return Fitted(
+            copy.deepcopy(self.student), copy.deepcopy(self.ema), self.n_old, self.student_temp, dict(self.facts)
+        )
+
+    def save(self, path: Path) -> None:
+        """Store both models and their facts; the id is the digest of the weights."""
+        tensors = model_tensors(self.student, self.ema)
+        content = b"".join(tensors[name].detach().numpy().tobytes() for name in sorted(tensors))
+        self.facts["model_id"] = digest_bytes(content)
+        projector = self.student.projector
+        facts = self.facts | {
+            "n_old": self.n_old,
+            "n_slots": self.n_slots,
+            "student_temp": self.student_temp,
+            "head": self.student.kind,
+            "projector": [projector[0].out_features, projector[-1].out_features],
+        }
+        save_tensors(path, tensors, facts)
+
+    @staticmethod
+    def load(path: Path, features: RowFeatures) -> Fitted:
+        """What ``save`` stored, on features of the same backbone; files that name no head have a cosine one."""
+        tensors, facts = load_tensors(path)
+        n_slots, (width, out), kind = facts["n_slots"], facts["projector"], facts.get("head", "cosine")
+        models = [DiscoveryModel(features.new_tail(), features.dim, n_slots, (width, out), 0, kind) for _ in range(2)]
+        restore_models(models[0], models[1], tensors)
+        return Fitted(models[0], models[1], facts["n_old"], facts["student_temp"], facts)
+
+
+def roomy_array(shape: tuple[int, int], scratch: Path | None) -> FloatArray:
+    """An empty float32 array, in memory or, if it is large and there is a place for it, mapped from a nameless file."""
+    if scratch is None or 4 * math.prod(shape) <= _IN_MEMORY_BYTES:
+        return np.empty(shape, np.float32)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        return np.memmap(file, np.float32, "w+", shape=shape)
+
+
+def model_tensors(student: nn.Module, ema: nn.Module) -> dict[str, Tensor]:
+    """Both models' states under one set of names."""
+    return {
+        f"{prefix}.{name}": tensor
+        for prefix, model in (("student", student), ("ema", ema))
+        for name, tensor in model.state_dict().items()
+    }
+
+
+def restore_models(student: nn.Module, ema: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Load what ``model_tensors`` listed; weights that do not fit are one sentence."""
+    for prefix, model in (("student", student), ("ema", ema)):
+        start = f"{prefix}."
+        own = {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
+        try:
+            model.load_state_dict(own)
+        except RuntimeError as error:
+            first = str(error).splitlines()[-1].strip()
+            raise WeightsError(f"The stored model does not fit the backbone: {first}") from None
+
+
+def embed_rows(embed: Callable[[Tensor], Tensor], features: RowFeatures, rows: IntArray) -> Tensor:
+    """``embed`` of the test view of ``rows``, (n, d), block by block and without gradients."""
+    with torch.inference_mode():
+        parts = [embed(inputs) for _, inputs in blocks_of_test_views(features, rows)]
+    return torch.cat(parts).clone()
+
+
+def blocks_of_test_views(features: RowFeatures, rows: IntArray) -> Iterator[tuple[slice, Tensor]]:
+    """Slices of ``rows`` with their inputs, which stay within the memory bound; the next ones are read meanwhile."""
+    if len(rows) == 0:
+        return
+    one = read_test_view(features, rows[:1])
+    n_tokens = one.shape[1] if one.dim() > 2 else 1
+    per_row = max(one.numel(), n_tokens * features.dim)
+    step = max(1, _BLOCK_NUMBERS // per_row)
+    blocks = [slice(i, i + step) for i in range(0, len(rows), step)]
+    requests = ((rows[block], np.zeros(len(rows[block]), np.int64)) for block in blocks)
+    yield from zip(blocks, read_in_turn(features, requests), strict=True)
+
+
+def read_test_view(features: RowFeatures, rows: IntArray) -> Tensor:
+    return features.read(rows, np.zeros(len(rows), np.int64))

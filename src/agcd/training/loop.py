@@ -1,0 +1,129 @@
+"""Epochs that survive a kill: after each one the whole state goes to disk, whole or not at all.
+
+Every random draw of an epoch comes from a generator named by the epoch, so an epoch depends only on the state
+it starts from. That makes a resumed run equal to an unbroken one, bit for bit, on one machine and thread count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from agcd.errors import StorageError
+from agcd.io import atomic_write
+from agcd.rng import derive_seed
+from agcd.training.process_group import ALONE, Team
+
+Log = Callable[[dict[str, Any]], None]
+CHECKPOINT = "checkpoint.safetensors"
+LOG = "log.jsonl"
+
+
+class Trainee(Protocol):
+    """Something that learns epoch by epoch and can put its whole state into tensors and JSON values."""
+
+    def run_epoch(self, epoch: int) -> dict[str, Any]: ...
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]: ...
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None: ...
+
+
+def run_epochs(
+    trainee: Trainee, n_epochs: int, run_dir: Path, seed: int, echo: Log | None = None, team: Team = ALONE
+) -> None:
+    """Train to ``n_epochs``, continuing from the last whole epoch that ``run_dir`` holds.
+
+    ``log.jsonl`` gets one line per epoch; ``echo`` sees the same line. In a team process 0 alone writes, and nobody
+    begins an epoch before the one before it is on the disk.
+    """
+    first = _resume(trainee, run_dir, team)
+    if team.rank == 0:
+        continue_log(run_dir / LOG, first)
+    for epoch in range(first, n_epochs):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derive_seed(seed, "epoch", epoch))
+            facts = trainee.run_epoch(epoch)
+        if team.rank == 0:
+            _write_epoch(trainee, run_dir, {"epoch": epoch, "n_epochs": n_epochs, **facts}, echo)
+        team.wait()
+
+
+def _write_epoch(trainee: Trainee, run_dir: Path, line: dict[str, Any], echo: Log | None) -> None:
+    with (run_dir / LOG).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    if echo:
+        echo(line)
+    tensors, facts = trainee.state()
+    save_tensors(run_dir / CHECKPOINT, tensors, {"epoch": line["epoch"], **facts})
+
+
+def use_one_thread() -> None:
+    """One thread for this process: sums then do not depend on how many processes share the machine."""
+    torch.set_num_threads(1)
+
+
+def _resume(trainee: Trainee, run_dir: Path, team: Team) -> int:
+    first = epochs_done(run_dir)
+    agreed = torch.tensor(first)
+    team.follow([agreed])
+    if int(agreed) != first:
+        raise StorageError(f"Processes see different states of {run_dir}: it must lie on a disk that all share.")
+    if first:
+        trainee.restore(*load_tensors(run_dir / CHECKPOINT))
+    return first
+
+
+def epochs_done(run_dir: Path) -> int:
+    """How many epochs the checkpoint of ``run_dir`` holds."""
+    checkpoint = run_dir / CHECKPOINT
+    if not checkpoint.exists():
+        return 0
+    with _opened(checkpoint) as (_, facts):
+        return int(facts["epoch"]) + 1
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Tensors and their facts in one safetensors file, so that neither travels without the other."""
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    with atomic_write(path) as aside:
+        save_file(whole, aside, metadata={"facts": json.dumps(facts)})
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What ``save_tensors`` stored."""
+    with _opened(path) as (file, facts):
+        return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file, json.loads(file.metadata()["facts"])
+    except Exception as error:  # safetensors raises its own untyped errors for every kind of damage
+        raise StorageError(f"{path} is damaged ({error}); delete it to start that step again.") from error
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a JSON-lines log; one torn by a kill is left out."""
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines
+
+
+def continue_log(path: Path, first: int) -> None:
+    """Drop what was logged after the last checkpoint: those epochs run again."""
+    kept = [line for line in read_log(path) if line["epoch"] < first]
+    with atomic_write(path) as aside:
+        aside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")

@@ -1,0 +1,265 @@
+"""The course of a training run that all trainers share: epochs, mapping, evaluation, and a state that can be stored.
+
+``TrainingRun`` is any trainer's; ``DescentRun`` adds stochastic gradient descent on batches of two views each;
+``TwoPhaseRun`` adds the paper's two phases per epoch of an active round: the original one (seed labels and the
+unlabelled stream) and the queried one (answers only, small batches, labels translated by the mapping).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agcd.config import TrainConfig
+from agcd.features.tails import ResidualAdapter
+from agcd.rng import derive_seed, generator
+from agcd.training import losses
+from agcd.training.answers import Spread, repair, spread_answers
+from agcd.training.fitted import Fitted, model_tensors, restore_models
+from agcd.training.heads import DiscoveryModel, Output, ema_update
+from agcd.training.job import Job, Outcome, grown, labelled_mapping, new_model, voted_mapping
+from agcd.training.loop import run_epochs
+from agcd.training.process_group import Team, share, worked
+from agcd.training.sampler import Batch, balanced_batches, read_batches, shuffled_batches
+from agcd.training.schedules import learning_rate
+from agcd.types import IntArray, LabelMapping
+
+
+class TrainingRun(ABC):
+    """The state of one training run, moved on by one epoch at a time."""
+
+    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+        self.job, self.config, self.fitted, self.n_epochs = job, config, fitted, n_epochs
+        self.first: LabelMapping | None = None
+        self.last: LabelMapping | None = None
+
+    @abstractmethod
+    def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
+        """One epoch of training; the facts it returns are logged."""
+
+    @abstractmethod
+    def optimiser_tensors(self) -> dict[str, Tensor]:
+        """What the optimiser remembers."""
+
+    @abstractmethod
+    def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
+        """Take back what ``optimiser_tensors`` listed; ``tensors`` holds more than that."""
+
+    def finish(self) -> Outcome:
+        """Train to the end, from wherever the run's folder says it stands."""
+        seed = derive_seed(self.job.seed, "train", self.job.round)
+        run_epochs(self, self.n_epochs, self.job.run_dir, seed, self.job.echo, self.job.team)
+        if self.first is None:
+            self.first = self.last = self.current_mapping()
+        assert self.last is not None
+        return Outcome(self.fitted, self.first, self.last)
+
+    def run_epoch(self, epoch: int) -> dict[str, Any]:
+        rng = generator(self.job.seed, "train", self.job.round, "epoch", epoch)
+        facts = self.learn(epoch, rng)
+        self.last = self.current_mapping()
+        self.first = self.first or self.last
+        if self.job.evaluate:
+            facts["evaluation"] = self.job.evaluate(self.fitted)
+        return facts
+
+    def current_mapping(self) -> LabelMapping:
+        """The mapping of the EMA model on everything labelled so far."""
+        return labelled_mapping(self.job, self.config, self.fitted, self.last or self.job.previous)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        assert self.first is not None
+        assert self.last is not None
+        tensors = model_tensors(self.fitted.student, self.fitted.ema) | self.optimiser_tensors()
+        return tensors, {"first": self.first.to_json(), "last": self.last.to_json()}
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        restore_models(self.fitted.student, self.fitted.ema, tensors)
+        self.restore_optimiser(tensors)
+        self.first, self.last = LabelMapping.from_json(facts["first"]), LabelMapping.from_json(facts["last"])
+
+
+class DescentRun(TrainingRun):
+    """A run that trains the student by stochastic gradient descent; the EMA model follows it step by step."""
+
+    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+        super().__init__(job, config, fitted, n_epochs)
+        self.optimiser = make_optimiser(fitted.student, config)
+
+    def run_epoch(self, epoch: int) -> dict[str, Any]:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.learning_rate(epoch)
+        # Unlike machines may part a little, for instance in k-means: every epoch starts from one state.
+        models = model_tensors(self.fitted.student, self.fitted.ema)
+        self.job.team.follow([*models.values(), *self.optimiser_tensors().values()])
+        self.fitted.student.train()
+        return super().run_epoch(epoch)
+
+    def learning_rate(self, epoch: int) -> float:
+        return learning_rate(self.config, epoch, self.n_epochs)
+
+    def batches(self, rows: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
+        """Batches of rows with two random views of each."""
+        return read_batches(self.job.features, rows, rng, self.job.team)
+
+    def forward(self, batch: Batch) -> Output:
+        """The student's output (2B, …) for both views of a batch: first views, then second."""
+        team, student = self.job.team, self.fitted.student
+        if team.size > 1:
+            draw_together(student, team, len(batch.rows))
+        output: Output = student(batch.inputs)
+        return output if team.size == 1 else joined(output, team, len(batch.rows))
+
+    def step(self, loss: Tensor, ema_decay: float) -> float:
+        """Move the student down the gradient of ``loss`` and the EMA model after it; the value of the loss."""
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        # Each process has the gradient of the whole loss by its own rows, so the sum is that of one process.
+        self.job.team.add_up(p.grad for p in self.fitted.student.trainable() if p.grad is not None)
+        self.optimiser.step()
+        ema_update(self.fitted.ema, self.fitted.student, ema_decay)
+        return float(loss.detach())
+
+    def optimiser_tensors(self) -> dict[str, Tensor]:
+        buffers = [self.optimiser.state[p].get("momentum_buffer") for p in self.fitted.student.trainable()]
+        # A parameter that no loss has reached yet has no momentum.
+        return {f"momentum.{i}": buffer for i, buffer in enumerate(buffers) if buffer is not None}
+
+    def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
+        for i, parameter in enumerate(self.fitted.student.trainable()):
+            if f"momentum.{i}" in tensors:
+                self.optimiser.state[parameter]["momentum_buffer"] = tensors[f"momentum.{i}"]
+
+
+class TwoPhaseRun(DescentRun):
+    """The original phase and, in active rounds, the queried phase of every epoch."""
+
+    @classmethod
+    def of(cls, job: Job, config: TrainConfig) -> Self:
+        """Base training of a new model (``job.start`` is None) or one active round from ``job.start``."""
+        if job.start is None:
+            return cls(job, config, new_model(job, config), config.base_epochs)
+        run = cls(job, config, grown(job, config), config.round_epochs)
+        if config.answers.repair:
+            repair(run.fitted, job, run.known, run.current_mapping())
+        return run
+
+    @cached_property
+    def known(self) -> Spread:
+        """What the labels say about every training row, as the round begins."""
+        return spread_answers(self.job)
+
+    def current_mapping(self) -> LabelMapping:
+        if self.job.start is None or self.config.answers.mapping == "labels":
+            return super().current_mapping()
+        voters = self.known.voters()
+        rows, y_class = self.known.rows[voters], self.known.y_class[voters]
+        return voted_mapping(self.job, self.config, self.fitted, self.last or self.job.previous, rows, y_class)
+
+    @abstractmethod
+    def original_loss(self, batch: Batch, output: Output, y_class: Tensor, epoch: int) -> Tensor:
+        """The loss of a batch of the original phase; ``y_class`` (B,) is −1 for rows that count as unlabelled."""
+
+    @abstractmethod
+    def ema_decay(self, epoch: int, share: float) -> float:
+        """How much the EMA model keeps of itself after a step, when ``share`` of the epoch's original phase is done."""
+
+    def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
+        facts: dict[str, Any] = {"loss": self._original_phase(epoch, rng)}
+        if self.job.round:
+            mapping = self.current_mapping()
+            self.first = self.first or mapping
+            facts["queried_loss"] = self._queried_phase(epoch, mapping, rng)
+            facts["agreement"] = mapping.agreement
+        return facts
+
+    def _original_phase(self, epoch: int, rng: np.random.Generator) -> float:
+        labels = self.job.labels
+        stays = labels.y_class < 0
+        if self.config.keep_queried_unlabelled:
+            stays |= labels.asked_round > 0
+        unlabelled = np.flatnonzero(stays & ~labels.held_out)
+        all_rows = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
+        total, teach = 0.0, self._spread_loss()
+        for n, batch in enumerate(self.batches(all_rows, rng)):
+            # Queried rows that stay in the stream count as unlabelled there.
+            seed_class = np.where(labels.asked_round[batch.rows] == 0, labels.y_class[batch.rows], -1)
+            output = self.forward(batch)
+            loss = self.original_loss(batch, output, torch.from_numpy(seed_class), epoch)
+            if teach is not None:
+                loss = loss + teach(output, batch.rows[seed_class < 0], torch.from_numpy(seed_class < 0))
+            total += self.step(loss, self.ema_decay(epoch, n / len(all_rows)))
+        return total / len(all_rows)
+
+    def _spread_loss(self) -> Callable[[Output, IntArray, Tensor], Tensor] | None:
+        """What unlabelled rows learn from the classes that labels spread to them; None where that is off."""
+        config = self.config
+        if self.job.start is None or not config.answers.spread_weight:
+            return None
+        y_class, trust = self.known.by_row(self.job.features.n_rows)
+        mapping = self.last or self.current_mapping()  # the last epoch ended with the mapping that this one begins with
+        slots = np.append(mapping.slot_of_class, 0)[y_class]
+
+        def loss(output: Output, rows: IntArray, unlabelled: Tensor) -> Tensor:
+            own_slots, own_trust = torch.from_numpy(slots[rows]), torch.from_numpy(trust[rows])
+            logits = output.logits[unlabelled.repeat(2)]
+            return config.answers.spread_weight * losses.spread_supervised(
+                logits, own_slots, own_trust, config.student_temp
+            )
+
+        return loss
+
+    def _queried_phase(self, epoch: int, mapping: LabelMapping, rng: np.random.Generator) -> float:
+        config, rows_asked = self.config, self.job.labels.queried_rows
+        total, n = 0.0, 0
+        for batch in self.batches(shuffled_batches(rows_asked, config.query_batch_size, rng), rng):
+            if config.map_every and n and n % config.map_every == 0:
+                mapping = self.current_mapping()
+            y_class = self.job.labels.y_class[batch.rows]
+            slots = torch.from_numpy(mapping.slot_of_class[y_class])
+            loss = queried_loss(self.forward(batch), torch.from_numpy(y_class), slots, config)
+            total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
+        return total / max(n, 1)
+
+
+def draw_together(model: DiscoveryModel, team: Team, n: int) -> None:
+    """Let every adapter's noise for the next batch of ``n`` rows be this process's part of one draw for all."""
+    own = worked(share(team, n))
+
+    def draw(x: Tensor) -> Tensor:
+        return torch.randn(2, n, *x.shape[1:])[:, own].flatten(0, 1)
+
+    for module in model.modules():
+        if isinstance(module, ResidualAdapter):
+            module.draw = draw
+
+
+def joined(output: Output, team: Team, n: int) -> Output:
+    """The output (2n, …) of a batch of ``n`` rows from that of this process's rows and of the others'."""
+    own = share(team, n)
+    by_view = torch.cat(output, 1)
+    by_row = torch.stack(torch.tensor_split(by_view, 2), 1)[: own.stop - own.start]
+    whole = team.gather(by_row, n).transpose(0, 1).flatten(0, 1)
+    return Output(*torch.split(whole, [part.shape[1] for part in output], dim=1))
+
+
+def queried_loss(output: Output, y_class: Tensor, slots: Tensor, config: TrainConfig) -> Tensor:
+    """The supervised losses of a batch of answers: classification by mapped slot, contrast by class."""
+    return config.sup_weight * (
+        losses.supervised(output.logits, slots, config.student_temp)
+        + losses.sup_con(output.projections, y_class, config.supcon_temp)
+    )
+
+
+def make_optimiser(model: DiscoveryModel, config: TrainConfig) -> torch.optim.SGD:
+    """SGD with momentum; weight decay on matrices only."""
+    matrices = [p for p in model.trainable() if p.dim() > 1]
+    vectors = [p for p in model.trainable() if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)

@@ -1,0 +1,160 @@
+"""The atlas of a round: what the page reads agrees with the round, and maps of two rounds can be compared."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agcd.app.rounds import Atlas, atlas_folder, has_atlas, open_atlas, top_of, write_atlas
+from agcd.io import read_json
+from agcd.layout import lay_out, turned_to_fit
+from agcd.rng import generator
+from agcd.types import FloatArray
+from support.projects import answer_all, make_project
+
+
+def unit(x: FloatArray) -> FloatArray:
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def small_atlas(folder: Path, number: int = 0, n: int = 40, n_slots: int = 6, seed: int = 0) -> Atlas:
+    rng = generator(seed, "atlas", number)
+    probs = rng.dirichlet(np.full(n_slots, 0.3), n)
+    top_slots, top_probs = top_of(probs)
+    top_slots[3] = -1
+    facts = {"n_old": 2, "n_slots": n_slots, "class_ids": ["a", "b", *[None] * (n_slots - 2)], "model_id": "m"}
+    features = unit(rng.normal(size=(n, 5))).astype(np.float16)
+    return write_atlas(folder, number, top_slots, top_probs, features, np.arange(n) != 7, facts)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10**6), st.integers(1, 9))
+def test_the_top_of_probabilities_is_the_top(seed: int, n_slots: int) -> None:
+    probs = generator(seed, "top").dirichlet(np.ones(n_slots), 20)
+    slots, values = top_of(probs)
+    for row in range(20):
+        best = sorted(range(n_slots), key=lambda slot: -probs[row, slot])[:5]
+        assert slots[row].tolist() == best
+        np.testing.assert_allclose(values[row], probs[row, best], atol=1e-3)
+
+
+def test_members_are_the_train_rows_of_a_slot_the_surest_first(tmp_path: Path) -> None:
+    atlas = small_atlas(tmp_path)
+    listed = np.concatenate([atlas.members(slot) for slot in range(atlas.n_slots)])
+    assert sorted(listed) == [row for row in range(40) if row not in (3, 7)]
+    for slot in range(atlas.n_slots):
+        members = atlas.members(slot)
+        assert (atlas.top_slots[members, 0] == slot).all()
+        assert (np.diff(atlas.top_probs[members, 0].astype(float)) <= 0).all()
+        assert len(members) == atlas.sizes[slot]
+        margins = atlas.margin(members)
+        assert sorted(margins)[:3] == atlas.margin(atlas.border(slot, 3)).tolist()
+
+
+def test_the_most_similar_rows_are_found_as_by_sorting_all(tmp_path: Path) -> None:
+    atlas = small_atlas(tmp_path)
+    rows = np.arange(40)
+    centre = atlas.vectors(np.array([11]))[0]
+    found, cosines = atlas.most_similar(centre, rows, 5)
+    assert found[0] == 11
+    expected = np.sort(atlas.vectors(rows) @ centre)[::-1][:5]
+    np.testing.assert_allclose(cosines, expected)
+
+
+def test_stability_and_moves_are_measured_against_the_round_before(tmp_path: Path) -> None:
+    first = small_atlas(tmp_path, 0)
+    assert set(first.facts["stability"]) == {None}
+    second = small_atlas(tmp_path, 1)
+    order = np.asarray(second.order)
+    then, now = first.top_slots[order, 0], second.top_slots[order, 0]
+    assert second.facts["moved_share"] == pytest.approx((then != now).mean())
+    for slot in range(second.n_slots):
+        before = first.top_slots[second.members(slot), 0].tolist()
+        known = [s for s in before if s >= 0]
+        best = max((known.count(s) for s in known), default=0)
+        expected = best / len(known) if known else None
+        assert second.facts["stability"][slot] == pytest.approx(expected)
+
+
+def test_only_the_last_round_keeps_its_features(tmp_path: Path) -> None:
+    for number in range(3):
+        small_atlas(tmp_path, number)
+    kept = [(atlas_folder(tmp_path, number) / "features.npy").exists() for number in range(3)]
+    assert kept == [False, False, True]
+    earlier = open_atlas(tmp_path, 0)
+    assert earlier is not None
+    assert earlier.features is None
+    assert open_atlas(tmp_path, 5) is None
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_turning_a_map_undoes_any_turn_shift_and_scale(mirrored: bool) -> None:
+    xy = generator(0, "turn").normal(size=(30, 2)).astype(np.float32)
+    angle = 1.1
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    changed = (xy * [-1 if mirrored else 1, 1]) @ turn * 3 + [5, -2]
+    np.testing.assert_allclose(turned_to_fit(changed.astype(np.float32), xy), xy, atol=1e-4)
+
+
+def test_a_map_of_the_next_round_stays_where_people_remember_it() -> None:
+    rng = generator(0, "layout test")
+    centres = np.repeat(unit(rng.normal(size=(6, 8))), 30, axis=0)
+    before_features, after_features = (unit(centres + 0.1 * rng.normal(size=centres.shape)) for _ in range(2))
+    rows = np.arange(180)
+    before = lay_out(before_features, rows)
+    after = lay_out(after_features, rows, before)
+    apart = lay_out(after_features[::-1], rows)[::-1]
+    middles = [xy.reshape(6, 30, 2).mean(1) for xy in (before, after, apart)]
+    spread = np.linalg.norm(middles[0] - middles[0].mean(0), axis=1).mean()
+    moved, moved_apart = (np.linalg.norm(other - middles[0], axis=1).mean() / spread for other in middles[1:])
+    assert moved < 0.35
+    assert moved < moved_apart
+
+
+def test_rows_between_anchors_lie_beside_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agcd.layout.N_ANCHORS", 60)
+    rng = generator(1, "layout test")
+    group = np.repeat(np.arange(4), 50)
+    features = unit(unit(rng.normal(size=(4, 8)))[group] + 0.05 * rng.normal(size=(200, 8)))
+    xy = lay_out(features, np.arange(200))
+    assert np.isfinite(xy).all()
+    middles = np.stack([xy[group == g].mean(0) for g in range(4)])
+    nearest = np.linalg.norm(xy[:, None] - middles, axis=2).argmin(1)
+    assert (nearest == group).mean() > 0.95
+
+
+def test_a_handful_of_rows_can_be_laid_out() -> None:
+    xy = lay_out(np.eye(5), np.array([1, 3]))
+    assert np.isfinite(xy[[1, 3]]).all()
+    assert np.isnan(xy[[0, 2, 4]]).all()
+
+
+def test_a_project_writes_the_atlas_of_its_rounds_and_makes_it_again(tmp_path: Path) -> None:
+    with make_project(tmp_path) as project:
+        project.train()
+        answer_all(project)
+        project.train()
+        atlas = open_atlas(project.folder, 1)
+        assert atlas is not None
+        table = project.predictions()
+        for row, slot, probability in zip(table["row"], table["slot"], table["probability"], strict=True):
+            assert atlas.top_slots[row, 0] == slot
+            assert float(atlas.top_probs[row, 0]) == pytest.approx(probability, abs=1e-3)
+        names, _ = project.slot_names()
+        registry = project.store.registry()
+        owners = [registry.classes[c].name if c else None for c in atlas.facts["class_ids"]]
+        assert owners == names
+        before = np.array(atlas.xy), read_json(atlas_folder(project.folder, 1) / "facts.json")
+        shutil.rmtree(atlas_folder(project.folder, 1))
+        assert not has_atlas(project.folder, 1)
+
+        from agcd.app import model
+
+        again = model.make_atlas(project, model.row_features(project))
+        np.testing.assert_allclose(again.xy, before[0], atol=1e-3)
+        assert again.facts == before[1]

@@ -1,0 +1,182 @@
+"""What may go wrong around the page: two people at once, lost answers, a killed server, hostile names, flicker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, Route, expect
+
+from agcd.app.answers import Answer
+from agcd.app.project import Project
+from support.browsers import (
+    TRAINING_MS,
+    Server,
+    Site,
+    answer,
+    asked,
+    rows_asked_about,
+    tab_to,
+    train_long,
+    visited,
+)
+from support.servers import trained_project
+
+SAVED = "#strip-saved"
+ENDING = ".ending h1"
+
+
+def test_browsers_of_one_or_two_people_never_get_the_same_picture(site: Site) -> None:
+    pages = [site.page, site.visitor("me"), site.visitor("bob")]
+    rows = []
+    for _ in range(2):
+        shown = [asked(page) for page in pages]
+        rows += shown
+        for page in pages:  # all ask for the next question at about the same moment
+            page.keyboard.press("=")
+        for page, row in zip(pages, shown, strict=True):
+            expect(page.locator(f".viewer img:not([src^='/image/{row}?']), {ENDING}")).to_be_visible()
+    for page in pages:
+        expect(page.locator(ENDING)).to_be_visible()
+        expect(page.locator(SAVED)).to_have_text("All saved")
+    assert sorted(rows) == sorted(rows_asked_about(site.server.project))
+    assert site.server.get("state")["n_answers"] == len(rows)
+
+
+def test_an_answer_that_is_lost_on_its_way_back_is_sent_again_and_counts_once(site: Site) -> None:
+    page, server = site.page, site.server
+    site.allow("ERR_FAILED")
+    row, sent = asked(page), []
+
+    def lose_the_first_answer(route: Route) -> None:
+        sent.append((route.request.post_data_json or {})["uid"])
+        if len(sent) == 1:
+            assert route.fetch().status == 200  # the server has stored it
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/api/answers", lose_the_first_answer)
+    page.keyboard.press("=")
+    expect(page.locator(SAVED)).to_have_text("Not saved yet – retrying")
+    expect(page.locator(SAVED)).to_have_text("All saved")
+    assert len(sent) == 2
+    assert len(set(sent)) == 1
+    assert server.get("state")["n_answers"] == 1
+    assert row in server.labels()
+    assert asked(page) != row
+
+
+def test_a_server_that_is_killed_and_started_again_loses_no_answer(site: Site) -> None:
+    page, old = site.page, site.server
+    site.allow("net::ERR_|status of 401")
+    row = asked(page)
+    before = old.labels()
+    old.kill()
+    page.keyboard.press("=")
+    expect(page.locator(SAVED)).to_have_text("Not saved yet – retrying")
+    site.server = Server(old.project, old.port)
+    expect(page.locator(SAVED)).to_contain_text("open the new link of agcd serve in another tab")
+    expect(page.locator(SAVED)).to_contain_text("1 answer not saved yet")
+    assert site.server.labels() == before
+    page.context.new_page().goto(site.server.link)
+    expect(page.locator(SAVED)).to_have_text("All saved")
+    assert site.server.labels().keys() == {*before, row}
+    assert asked(page) != row
+    answer(page, "=")
+    assert site.server.get("state")["n_answers"] == 2
+
+
+def test_keys_can_be_changed_and_stay_changed(site: Site) -> None:
+    page, server = site.page, site.server
+    asked(page)
+    page.keyboard.press("?")
+    sheet = page.get_by_role("dialog", name="Keys")
+    tab_to(page, sheet.get_by_role("button", name="Change the key of: Skip"))
+    page.keyboard.press("Enter")
+    page.keyboard.press("u")
+    expect(sheet).to_contain_text("U is taken: “Unsure”.")
+    page.keyboard.press("Enter")
+    page.keyboard.press("k")
+    expect(sheet).to_contain_text("“Skip” is now K.")
+    page.keyboard.press("Escape")
+    expect(sheet).not_to_be_attached()
+    answer(page, "k")
+    page.reload()
+    row = asked(page)
+    page.keyboard.press("s")
+    expect(page.get_by_role("button", name="Skip K")).to_be_visible()
+    assert asked(page) == row
+    answer(page, "k")
+    assert server.get("state")["n_passed"] == 2
+
+
+NAMES = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(2)</script>",
+    "a very long name " * 11 + "to its end",
+    "قطة سوداء",
+    "🦊 & “fox” {{7*7}} ${7*7}",
+)
+
+
+def test_hostile_names_are_shown_as_text_on_every_page(browser: Browser, tmp_path: Path) -> None:
+    with visited(browser, hostile_project(tmp_path)) as site:
+        page = site.page
+        asked(page)
+        expect(page.locator(".brand strong")).to_have_text("<i onclick=alert(3)>")
+        assert set(NAMES) & set(page.locator(".candidate-name").all_text_contents())
+        page.keyboard.press("/")
+        expect(page.locator(".option-text strong", has_text=NAMES[0])).to_be_visible()
+        assert set(NAMES) <= set(page.locator(".option-text strong").all_text_contents())
+        page.keyboard.press("Escape")
+        places = {
+            "classes?sort=new": ".class-name",
+            "grid?show=labelled": ".thumb-name",
+            "map": ".legend-name",
+            "rounds": ".changes li",
+        }
+        for path, shown in places.items():
+            page.goto(f"{site.server.url}/{path}")
+            for name in NAMES:
+                expect(page.locator(shown).get_by_text(name).first).to_be_attached()
+            assert page.locator("main :is(script, i, [onclick], [onerror]), [src=x]").count() == 0
+
+
+def hostile_project(folder: Path) -> Path:
+    """A project after a round in which every new class got a name that tries to break out of the page."""
+    path = trained_project(folder).rename(folder / "<i onclick=alert(3)>")
+    settings = path / "agcd.toml"  # learning as the paper does leaves every class a picture on the map
+    settings.write_text(f'protocol = "short"\n{settings.read_text()}')
+    with Project.open(path) as project:
+        rows = range(len(project.paths))[-len(NAMES) :]
+        project.tell([Answer(row, name) for row, name in zip(rows, NAMES, strict=True)])
+        project.train()
+        project.ask(6)
+    return path
+
+
+def test_nothing_jumps_while_a_round_is_trained(site: Site) -> None:
+    pages = {"label": site.page, "rounds": site.visitor("ann")}
+    asked(site.page)
+    answer(site.page, "=")
+    asked(site.page)
+    pages["rounds"].goto(f"{site.server.url}/rounds")
+    expect(pages["rounds"].locator(".forecast li")).not_to_have_count(0)
+    for page in pages.values():
+        page.wait_for_load_state("networkidle")
+        page.evaluate(WATCH_SHIFTS)
+    train_long(site.server.project, n_epochs=2000)
+    site.server.http.post("/api/job", json={"kind": "round"})
+    for page in pages.values():
+        expect(page.locator("#strip-job")).to_contain_text("Training round 1", timeout=TRAINING_MS)
+    site.page.wait_for_timeout(3000)
+    shifts = {name: page.evaluate("window.shifts") for name, page in pages.items()}
+    assert all(shift <= 0.05 for seen in shifts.values() for shift in seen), shifts
+    assert sum(shifts["label"]) <= 0.01  # whoever labels meanwhile sees nothing but the strip
+
+
+WATCH_SHIFTS = """() => {
+  window.shifts = [];
+  const watch = (list) => window.shifts.push(...list.getEntries().map((entry) => entry.value));
+  new PerformanceObserver(watch).observe({ type: "layout-shift" });
+}"""

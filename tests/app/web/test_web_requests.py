@@ -1,0 +1,167 @@
+"""Bodies are small, paths are plain, and the server listens only where the user means it to."""
+
+from __future__ import annotations
+
+import pytest
+
+from agcd.app.web.auth import allowed_hosts, check_address
+from agcd.errors import ConfigError
+from support.asgi_client import call
+from support.gates import BEARER, CHANGING, FORM, HOST, JSON, METHODS, make_gate, seen
+
+# -------------------------------------------------------------------------------------------------------- bodies
+
+
+def test_a_body_passes_whole() -> None:
+    answer = call(make_gate(), "POST", "/api/answers", JSON, chunks=(b'{"a"', b"", b": 1}"))
+    assert answer.body == b'{"a": 1}'
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_announced_body_that_is_too_large_is_refused_unread(method: str) -> None:
+    gate = make_gate(max_body=100)
+    for headers in (JSON, {"host": HOST}):
+        answer = call(gate, method, "/api/x", {**headers, "content-length": "101"}, chunks=(b"x" * 101,))
+        assert (answer.status, answer.n_read) == (405 if method == "OPTIONS" else 413, 0)
+    assert seen(gate) == []
+
+
+@pytest.mark.parametrize("method", CHANGING)
+def test_an_unannounced_body_that_is_too_large_is_refused_while_it_comes(method: str) -> None:
+    gate = make_gate(max_body=100)
+    headers = {**JSON, "transfer-encoding": "chunked"}
+    answer = call(gate, method, "/api/x", headers, chunks=(b"x" * 60,) * 1000)
+    assert (answer.status, answer.n_read, seen(gate)) == (413, 2, [])
+    assert call(gate, method, "/api/x", headers, chunks=(b"x" * 50,) * 2).status == 200
+
+
+def test_a_stranger_does_not_get_a_body_read() -> None:
+    answer = call(make_gate(), "POST", "/api/x", {"host": HOST, "content-type": "application/json"}, chunks=(b"{}",))
+    assert (answer.status, answer.n_read) == (401, 0)
+
+
+@pytest.mark.parametrize("lengths", [["2", "2"], ["2", "3"], ["-1"], ["two"], ["2, 2"], [""], ["²"]])
+def test_a_length_that_is_not_one_number_is_a_bad_request(lengths: list[str]) -> None:
+    headers = [*JSON.items(), *(("content-length", length) for length in lengths)]
+    assert call(make_gate(), "POST", "/api/x", headers, chunks=(b"{}",)).status == 400
+
+
+@pytest.mark.parametrize("target", ["/api/x", "/login"])
+def test_a_body_that_never_ends_is_given_up(target: str) -> None:
+    headers = FORM if target == "/login" else JSON
+    answer = call(make_gate(body_seconds=0.05), "POST", target, headers, chunks=(b"{",), hangs=True)
+    assert answer.status == 408
+
+
+def test_a_client_that_leaves_in_the_middle_changes_nothing() -> None:
+    gate = make_gate()
+    answer = call(gate, "POST", "/api/x", JSON, chunks=())
+    assert (answer.messages, seen(gate)) == ([], [])
+
+
+@pytest.mark.parametrize("method", CHANGING)
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonp"]
+)
+def test_the_api_takes_only_json(method: str, kind: str) -> None:
+    gate = make_gate()
+    for size in ({"content-length": "2"}, {"transfer-encoding": "chunked"}):
+        headers = {**BEARER, "content-type": kind, **size}
+        assert call(gate, method, "/api/x", headers, chunks=(b"{}",)).status == 415
+    assert seen(gate) == []
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+def test_json_is_json_with_any_parameters(kind: str) -> None:
+    headers = {**BEARER, "content-type": kind, "content-length": "2"}
+    assert call(make_gate(), "POST", "/api/x", headers, chunks=(b"{}",)).status == 200
+
+
+@pytest.mark.parametrize("method", CHANGING)
+@pytest.mark.parametrize("size", [{}, {"content-length": "0"}])
+def test_an_empty_body_needs_no_type_but_must_be_empty(method: str, size: dict[str, str]) -> None:
+    assert call(make_gate(), method, "/api/x", {**BEARER, **size}).status == 200
+    assert call(make_gate(), method, "/api/x", {**BEARER, **size}, chunks=(b"{}",)).status == 413
+
+
+# --------------------------------------------------------------------------------------------------------- paths
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/image/../../etc/passwd",
+        "/static/..",
+        "/static/%2e%2e/%2e%2e/etc/passwd",
+        "/static/.%2e/secret",
+        "/static/%252e%252e/secret",
+        "/static/%25252e%25252e/secret",
+        "/static/..%2f..%2fetc",
+        "/image/..\\..\\x",
+        "/image/%5c%5cserver%5cshare",
+        "/image/C:\\x",
+        "/image/C:%255cx",
+        "/image/1%00.jpg",
+        "/image/1%2500",
+        "/image/1%0d%0aSet-Cookie:x",
+        "/image/%7f",
+        "/image/%c2%85",
+        "/static/style.css/../app.js",
+        "/login/../api",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE"])
+def test_paths_that_climb_or_smuggle_are_not_found_even_with_the_secret(method: str, target: str) -> None:
+    gate = make_gate()
+    assert (call(gate, method, target, BEARER).status, seen(gate)) == (404, [])
+    assert call(gate, method, target, {"host": HOST}).status == 404
+
+
+@pytest.mark.parametrize("target", ["/", "/image/7?size=160", "/api/classes/red%20kite", "/a/%E6%84%9B", "/x/100%25"])
+def test_ordinary_paths_pass(target: str) -> None:
+    assert call(make_gate(), "GET", target, BEARER).status == 200
+
+
+# ----------------------------------------------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]", "LOCALHOST"])
+def test_the_loopback_goes_by_three_names(host: str) -> None:
+    names = {"127.0.0.1:8000", "localhost:8000", "[::1]:8000"}
+    assert allowed_hosts(host, 8000) == names
+    assert allowed_hosts(host, 80) == {"127.0.0.1:80", "localhost:80", "[::1]:80", "127.0.0.1", "localhost", "[::1]"}
+
+
+def test_another_address_goes_by_itself_and_by_the_names_given() -> None:
+    assert allowed_hosts("192.0.2.7", 8000) == {"192.0.2.7:8000"}
+    assert allowed_hosts("2001:DB8::7", 8000) == {"[2001:db8::7]:8000"}
+    given = allowed_hosts("192.0.2.7", 8000, ["Labels.example", "labels.example:443"])
+    assert given == {"192.0.2.7:8000", "labels.example", "labels.example:8000", "labels.example:443"}
+    assert allowed_hosts("0.0.0.0", 8000) == allowed_hosts("127.0.0.1", 8000), "all addresses include the loopback"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "::1"])
+def test_this_machine_needs_no_password_of_the_user(host: str) -> None:
+    check_address(host, allow_remote=False, secret=None)
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "::", "", "192.0.2.7", "labels.example", "127.1", "localhost.evil.example"]
+)
+@pytest.mark.parametrize(
+    ("allow_remote", "secret", "words"),
+    [
+        (False, None, "--allow-remote"),
+        (False, "long-enough-password", "--allow-remote"),
+        (True, None, "none was given"),
+        (True, "", "none was given"),
+        (True, "elevenchars", "this one has 11"),
+    ],
+)
+def test_other_machines_need_a_flag_and_a_password(
+    host: str, allow_remote: bool, secret: str | None, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        check_address(host, allow_remote, secret)
+    assert str(caught.value).endswith(".")
+    check_address(host, allow_remote=True, secret="twelve-chars")

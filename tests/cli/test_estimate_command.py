@@ -1,0 +1,69 @@
+"""``agcd estimate``: sizes from numbers, data and projects, on a machine that was measured before."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agcd.app.sizing import sized, with_labels
+from agcd.cli import main
+from agcd.errors import ConfigError
+from support.datasets import toy_images
+from support.machines import MACHINE
+from support.projects import make_project
+
+TOY = {"backbone": {"name": "toy", "image_size": 32}}
+
+
+def agcd_estimate(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: object) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["agcd", "estimate", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0), *capsys.readouterr()
+
+
+def test_sizes_come_from_numbers_data_or_a_project(tmp_path: Path) -> None:
+    assumed = sized(None, 1000, None, {}, tmp_path).size
+    assert (assumed.n_train, assumed.n_slots, assumed.n_labelled) == (1000, 100, 100)
+    folder = sized(str(toy_images(tmp_path / "images", n_classes=3, n_per_class=4)), None, None, TOY, tmp_path)
+    assert (folder.size.n_train, folder.size.n_slots, folder.size.n_labelled, folder.dim) == (12, 3, 12, None)
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).normal(size=(20, 4)), y=np.arange(20) % 4)
+    assert sized(str(tmp_path / "x.npz"), None, None, {}, tmp_path).dim == 4
+    with make_project(tmp_path / "project") as project:
+        of_project = sized(str(project.folder), None, None, {}, tmp_path)
+        assert of_project.config == project.config
+        assert of_project.size.n_train + of_project.size.n_test == len(project.keys)
+        assert of_project.size.n_slots == 5
+        with pytest.raises(ConfigError, match="has its own settings"):
+            sized(str(project.folder), None, None, TOY, tmp_path)
+    few = sized(None, 1000, 7, {}, tmp_path)
+    assert with_labels(few, 5000).size.n_labelled == 1000
+    assert with_labels(few, None) == few
+
+
+@pytest.mark.parametrize("arguments", [[], ["data", "--images", "10"]])
+def test_either_data_or_a_number_is_needed(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = agcd_estimate(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert err == "error: Give either a data set or --images, the number of images.\n"
+
+
+def test_a_table_or_json_of_costs_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("agcd.engine.machine.this_machine", lambda *_, **__: MACHINE)
+    code, out, _ = agcd_estimate(monkeypatch, capsys, "--images", 5000, "--classes", 20, "--cache", tmp_path)
+    assert code == 0
+    assert "as set" in out
+    assert "disk" in out
+    code, out, _ = agcd_estimate(monkeypatch, capsys, "--images", 5000, "--classes", 20, "--json", "--cache", tmp_path)
+    found = json.loads(out)
+    assert found["disk_bytes"] > 0
+    assert found["what_if"]

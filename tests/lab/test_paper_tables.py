@@ -1,0 +1,210 @@
+"""The tables of the paper: which runs they ask for, what they share, and how they are shown."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agcd.cli import app
+from agcd.config import merged
+from agcd.engine import open_engine
+from agcd.errors import ConfigError
+from agcd.lab.cells import NO_QUERY, Cell
+from agcd.lab.paper.figures import FIGURES
+from agcd.lab.paper.look import Look, Records
+from agcd.lab.paper.render import MEASURES, first_diff, markdown, raw_csv, transfer_round
+from agcd.lab.paper.run import find_wanted, needed_cells, run_paper, seeded
+from agcd.lab.paper.study import Study, open_study
+from agcd.lab.paper.tables import ACCURACIES, TABLES
+from agcd.strategies import list_strategies
+from agcd.training.n_classes import Estimate
+from support.blobs import FAST
+
+every_table = pytest.mark.parametrize("name", sorted(TABLES))
+SETTINGS: dict[str, Any] = {"train": FAST, "query": {"rounds": 2}}
+
+
+def made_up_study(data: str = "toy", n_seeds: int = 2, **changes: Any) -> Study:
+    estimates = tuple(Estimate(11 + seed, 10, 12, ((10, 0.5),), "brent", 5) for seed in range(n_seeds))
+    return replace(Study(data, n_seeds, SETTINGS, {}, 5, 5, 5, estimates=estimates), **changes)
+
+
+class MadeUp(Look):
+    """Two rounds whose figures depend on strategy and seed alone."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(), Path())
+
+    def records(self, cell: Cell) -> Records:
+        share = (len(cell.strategy) + cell.seed) / 40
+        names = [name for name in MEASURES if name not in ("transfer_round", "first_diff")]
+        return [
+            {
+                **dict.fromkeys(names, share),
+                "round": i,
+                "phase": [None, "confident", "informative"][i],
+                "mapping_diff": i / 10,
+                "split": "classes and labels drawn with the seed",
+            }
+            for i in range(3)
+        ]
+
+
+def cells_of(names: Sequence[str], study: Study) -> list[Cell]:
+    return needed_cells([(TABLES[name], [study]) for name in names])
+
+
+@every_table
+def test_every_entry_of_a_table_can_be_run(name: str) -> None:
+    study = made_up_study()
+    entries = TABLES[name].entries(study)
+    assert len({(entry.line, entry.column) for entry in entries}) == len(entries)
+    for entry in entries:
+        assert [cell.seed for cell in entry.cells] == [0, 1]
+        for cell in entry.cells:
+            assert cell.strategy == NO_QUERY or cell.strategy in list_strategies()
+            assert cell.config.query.budget == 5 or name == "budget"
+            assert cell.config.train.base_epochs == FAST["base_epochs"]
+
+
+@every_table
+def test_every_table_is_complete_every_line_has_every_column(name: str) -> None:
+    entries = TABLES[name].entries(made_up_study())
+    lines, columns = {entry.line for entry in entries}, {entry.column for entry in entries}
+    assert len(entries) == len(lines) * len(columns)
+    assert set(TABLES[name].measures) <= set(MEASURES)
+
+
+def test_tables_share_the_cells_that_are_the_same() -> None:
+    study = made_up_study()
+    n_main = len(cells_of(["main"], study))
+    assert n_main == 9 * 2
+    assert len(cells_of(["main", "novelty", "transfer-round"], study)) == n_main
+    assert len(cells_of(["main", "metrics"], study)) == n_main + 2 * 2  # margin is the main table's own run
+    assert len(cells_of(["main", "factors"], study)) == n_main + 3 * 2  # a and d are the main table's
+    assert len(cells_of(["main", "trainers"], study)) == n_main + 3 * 5 * 2  # SimGCD is the main table's
+
+
+def test_the_estimate_gives_each_seed_its_own_number_of_slots() -> None:
+    entries = [e for e in TABLES["unknown-k"].entries(made_up_study()) if e.line == "random"]
+    slots = {e.column: [cell.config.n_slots for cell in e.cells] for e in entries}
+    assert slots == {"known": [None, None], "estimated": [11, 12], "below": [8, 8], "above": [12, 12]}
+
+
+def test_the_budget_stays_when_the_label_ratio_changes() -> None:
+    for entry in TABLES["ratio"].entries(made_up_study()):
+        assert entry.cells[0].split == {"label_ratio": float(entry.column)}
+        assert entry.cells[0].config.query.budget == 5
+
+
+def test_what_is_not_core_makes_do_with_fewer_seeds() -> None:
+    studies = [made_up_study(n_seeds=3)]
+    assert [s.n_seeds for s in seeded(studies, TABLES["main"], 1)] == [3]
+    assert [s.n_seeds for s in seeded(studies, TABLES["ratio"], 1)] == [1]
+    assert [s.n_seeds for s in seeded(studies, TABLES["ratio"], 5)] == [3]
+
+
+def test_markdown_shows_mean_and_deviation_over_seeds() -> None:
+    text = markdown(TABLES["novelty"], made_up_study(), MadeUp())
+    random = next(line for line in text.splitlines() if line.startswith("| random"))
+    assert random == "| random |" + " 0.16 ± 0.02 |" * 4  # 6/40 and 7/40
+    heading = text.splitlines()[0]
+    assert heading.startswith("**toy**: 5 old and 5 novel classes, protocol quick, train.base_epochs=")
+    assert heading.endswith(", 2 seeds, 5 questions a round, 2 rounds")
+    assert "paper" not in text
+
+
+def test_the_papers_numbers_stand_beside_ours_only_in_the_papers_setting() -> None:
+    theirs = made_up_study("cub=somewhere", settings=merged(SETTINGS, {"protocol": "paper"}))
+    text = markdown(TABLES["main"], theirs, MadeUp())
+    ours = next(line for line in text.splitlines() if line.startswith("| adaptive_novel"))
+    assert [f"(paper {value})" in ours for value in ("66.62", "66.54", "66.7")] == [True] * 3
+    assert text.startswith("**CUB")
+    for other in (replace(theirs, quick=True), replace(theirs, settings=SETTINGS), made_up_study()):
+        assert "(paper" not in markdown(TABLES["main"], other, MadeUp())
+
+
+def test_a_number_of_the_paper_that_cannot_be_right_carries_a_note() -> None:
+    study = made_up_study("imagenet100=x", settings=merged(SETTINGS, {"protocol": "official"}))
+    text = markdown(TABLES["unknown-k"], study, MadeUp())
+    entropy = next(line for line in text.splitlines() if line.startswith("| entropy"))
+    assert "(paper 76.12 [" in entropy
+    assert any(line.startswith("[1] ") for line in text.splitlines())
+    assert "Estimated number of classes: 11 (seed 0), 12 (seed 1); in truth 10; the paper estimates 109." in text
+
+
+def test_the_csv_holds_every_seed_unrounded() -> None:
+    rows = list(csv.DictReader(raw_csv(TABLES["novelty"], [made_up_study()], MadeUp()).splitlines()))
+    assert len(rows) == 6 * 2
+    assert {float(row["nov_ratio"]) for row in rows if row["line"] == "random"} == {6 / 40, 7 / 40}
+    assert {row["split"] for row in rows} == {"classes and labels drawn with the seed"}
+
+
+def test_the_transfer_round_is_the_first_informative_one() -> None:
+    records = [{"round": i, "phase": p, "mapping_diff": d} for i, p, d in [(0, None, 0.0), (1, "confident", 0.25)]]
+    assert transfer_round(records) is None
+    assert first_diff(records) == 0.25
+    assert first_diff(records[:1]) is None
+    assert transfer_round([*records, {"round": 2, "phase": "informative", "mapping_diff": 0.0}]) == 2.0
+
+
+def test_settings_merge_section_by_section_and_leave_their_sources_alone() -> None:
+    low, high = {"a": {"x": 1, "y": 2}, "b": 3}, {"a": {"y": 5}}
+    assert merged(low, high) == {"a": {"x": 1, "y": 5}, "b": 3}
+    assert low == {"a": {"x": 1, "y": 2}, "b": 3}
+
+
+def test_all_means_every_table_and_every_figure() -> None:
+    assert [one.name for one in find_wanted("all", "")] == [*TABLES, *FIGURES]
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "says"),
+    [
+        ("table", "mian", "Unknown table 'mian'. Did you mean 'main'? Allowed: budget, factors"),
+        ("figure", "", "Unknown figure ''."),
+        ("all", "main", "leave out 'main'"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence_that_lists_the_right_ones(what: str, name: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says.replace(".", r"\.").replace("?", r"\?")):
+        find_wanted(what, name)
+
+
+def test_tables_on_real_runs_share_them_and_a_second_call_runs_nothing(tmp_path: Path) -> None:
+    out, said = tmp_path / "out", list[str]()
+    study = open_study("toy", 1, SETTINGS, {}, tmp_path / "cache")
+    assert (study.n_old, study.n_novel, study.budget) == (5, 5, 5)
+    wanted = [TABLES["metrics"], TABLES["transfer-round"]]
+    one = open_engine(processes=1)
+    first = run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, say=said.append)
+    stamps = {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/model.safetensors")}
+    assert len(list((out / "cells").iterdir())) == 3
+    assert run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, say=said.append) == first
+    assert {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/model.safetensors")} == stamps
+    assert (out / "tables" / "metrics.md").read_text() in first
+    assert len((out / "tables" / "metrics.csv").read_text().splitlines()) == 1 + 3
+    assert all(f"{MEASURES[m].title}" in first for m in ACCURACIES)
+
+
+def test_the_command_makes_a_small_table_and_says_that_it_is_small(tmp_path: Path) -> None:
+    arguments = ["paper", "table", "transfer-round", "--data", "toy", "--out", str(tmp_path / "out"), "--quick"]
+    result = CliRunner().invoke(app, [*arguments, "--cache", str(tmp_path / "cache"), "--jobs", "1"])
+    assert result.exit_code == 0, result.output
+    assert "--quick: too short to believe, 1 seed" in result.output
+    assert "min left" in result.output
+
+
+@pytest.mark.slow
+def test_everything_of_the_paper_runs_small_on_the_digits(tmp_path: Path) -> None:
+    arguments = ["paper", "all", "--data", "digits", "--out", str(tmp_path / "out"), "--quick"]
+    result = CliRunner().invoke(app, [*arguments, "--cache", str(tmp_path / "cache")])
+    assert result.exit_code == 0, result.output
+    assert {p.stem for p in (tmp_path / "out" / "tables").glob("*.md")} == set(TABLES)
+    assert {p.stem for p in (tmp_path / "out" / "figures").glob("*.png")} == set(FIGURES)

@@ -1,0 +1,223 @@
+"""A real server and a real browser for the tests of the page; whatever the browser complains about is a failure."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, expect
+
+from agcd.app.project import Project
+from agcd.app.store.events import new_uid
+from agcd.app.store.queries import latest_query
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SECONDS = 20
+"""Patience with the page; training in a child process has its own."""
+TRAINING_MS = 90_000
+expect.set_options(timeout=SECONDS * 1000)
+
+
+def chromium() -> str:
+    """Where chromium is; without one the tests are skipped, but in CI that is a failure."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    if os.environ.get("CI"):
+        pytest.fail("no chromium here: in CI the browser tests must run")
+    pytest.skip("browser tests are skipped: no chromium here")
+
+
+class Server:
+    """``agcd serve`` in a process of its own, and a client with its token."""
+
+    def __init__(self, project: Path, port: int = 0) -> None:
+        command = [sys.executable, "-u", "-m", "agcd.cli", "serve", str(project), "--port", str(port)]
+        self.project = project
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.link = self.process.stdout.readline().rpartition(" ")[2].strip()
+        self.url, _, token = self.link.partition("/login?token=")
+        self.http = httpx2.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=SECONDS)
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def get(self, path: str, **params: Any) -> Any:
+        return self._checked(self.http.get(f"/api/{path}", params=params))
+
+    def do(self, path: str, **values: Any) -> Any:
+        """A change by somebody who is not at the browser."""
+        body = {"uid": new_uid(), "who": "script", **values}
+        return self._checked(self.http.post(f"/api/{path}", json=body))
+
+    def _checked(self, response: httpx2.Response) -> Any:
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def labels(self) -> dict[int, str]:
+        """Every row that people labelled, with the name of its class."""
+        return {thumb["row"]: thumb["name"] for thumb in self.pictures(show="labelled")}
+
+    def pictures(self, **choices: Any) -> list[dict[str, Any]]:
+        """All pictures of a grid."""
+        first = self.get("grid", **choices)
+        pages = [self.get("grid", page=page, **choices) for page in range(1, first["n_pages"])]
+        return [thumb for grid in (first, *pages) for thumb in grid["thumbs"]]
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self._wait()
+
+    def stop(self) -> None:
+        """End it and the work that it started."""
+        if self.process.poll() is None:
+            self.http.delete("/api/job")
+            self.process.terminate()
+        self._wait()
+
+    def _wait(self) -> None:
+        self.process.wait(SECONDS)
+        self.http.close()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class Site:
+    """One project served, browsers that visit it, and what they complained about."""
+
+    def __init__(self, browser: Browser, project: Path) -> None:
+        self.browser, self.server = browser, Server(project)
+        self.problems: list[str] = []
+        self.allowed: list[str] = []
+        self.page = self.visitor()
+
+    def visitor(self, who: str = "me") -> Page:
+        """A page in a browser of its own, logged in by the link."""
+        context = self.browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+        context.set_default_timeout(SECONDS * 1000)
+        context.add_init_script(f"localStorage.setItem('agcd.who', JSON.stringify('{who}'))")
+        page = context.new_page()
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
+        page.on("dialog", self._dialog)
+        page.goto(self.server.link)
+        page.wait_for_url(re.compile("/(label|start)$"))
+        return page
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.problems.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
+
+    def _dialog(self, dialog: Dialog) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def allow(self, pattern: str) -> None:
+        """A complaint that the test provokes."""
+        self.allowed.append(pattern)
+
+    def close(self) -> None:
+        for context in self.browser.contexts:
+            context.close()
+        self.server.stop()
+
+    def check(self) -> None:
+        """Nothing was complained about but what the test allows."""
+        rest = [problem for problem in self.problems if not any(re.search(each, problem) for each in self.allowed)]
+        assert rest == []
+
+
+@contextmanager
+def visited(browser: Browser, project: Path) -> Iterator[Site]:
+    """A site that must leave the browser without complaint."""
+    site = Site(browser, project)
+    try:
+        yield site
+    finally:
+        site.close()
+    site.check()
+
+
+def rows_asked_about(project: Path) -> set[int]:
+    """The rows of the present query."""
+    with Project.open(project) as opened:
+        query = latest_query(opened.store)
+        assert query is not None
+        return {question.row for question in query.questions}
+
+
+def train_long(project: Path, n_epochs: int = 100) -> None:
+    """Let training last for some seconds, so that it can be watched."""
+    settings = project / "agcd.toml"
+    settings.write_text(settings.read_text().replace("_epochs = 2", f"_epochs = {n_epochs}"))
+
+
+# ------------------------------------------------------------------------------------------------- on the page
+
+
+def asked(page: Page) -> int:
+    """The row of the question, once it can be answered."""
+    shown = page.locator(".card:not(.is-waiting) .viewer img")
+    expect(shown).to_have_attribute("alt", re.compile(r"^Picture \d+: which class is it"))
+    found = re.search(r"Picture (\d+)", shown.get_attribute("alt") or "")
+    assert found
+    return int(found[1])
+
+
+# The response arrives before the page has read it, and until then the page asks before it may be left.
+NOTHING_BEING_SAVED = """async () => {
+    const { onSaving } = await import("/static/net.js");
+    await new Promise((resolve) => onSaving((word) => word !== "saving" && resolve()));
+}"""
+
+
+def answer(page: Page, keys: Callable[[Page], None] | str) -> int:
+    """Answer the question by keys, and wait until the page knows that it is stored; the row that was asked about."""
+    row = asked(page)
+    with page.expect_response("**/api/answers"):
+        page.keyboard.press(keys) if isinstance(keys, str) else keys(page)
+    page.evaluate(NOTHING_BEING_SAVED)
+    return row
+
+
+def tab_to(page: Page, target: Locator, most: int = 60) -> None:
+    """Press Tab until the target has the focus."""
+    for _ in range(most):
+        if target.evaluate("element => element === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not reach {target}")
+
+
+def toast(page: Page, text: str) -> None:
+    """A message with this text is shown."""
+    expect(page.locator("#toasts .toast", has_text=text)).to_be_visible()
+
+
+def see_training(page: Page, stage: str) -> None:
+    """The panel of the work in the background comes to this stage, and its bar moves."""
+    panel = page.locator(".job-panel")
+    expect(panel.locator("strong")).to_have_text(stage, timeout=TRAINING_MS)
+    bar = panel.get_by_role("progressbar").element_handle()
+    # A quick training may have gone all the way, or be over, before the first look.
+    page.wait_for_function("bar => Number(bar.ariaValueNow) > 0 || !bar.isConnected", arg=bar)

@@ -1,0 +1,55 @@
+"""Random histories of label events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agcd.app.store.events import LabelEvent
+
+PEOPLE = ("ann", "bob")
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[LabelEvent]:
+    """Up to 14 events over three train rows, two people and a few classes, with groups, merges and voids of voids."""
+    events: list[LabelEvent] = []
+    made: list[str] = []
+
+    def add(kind: Any, source: Any = "human", **values: Any) -> None:
+        number = len(events) + 1
+        group = draw(st.sampled_from([None, "g1", "g2"]))
+        who = draw(st.sampled_from(PEOPLE))
+        events.append(LabelEvent(kind, who, source, uid=f"e{number}", id=number, group=group, **values))
+
+    for _ in range(draw(st.integers(1, 3))):
+        made.append(f"c{len(made)}")
+        add("create", class_id=made[-1], payload={"name": f"name {made[-1]}", "old": draw(st.booleans())})
+    for _ in range(draw(st.integers(0, 11))):
+        kind = draw(st.sampled_from(["label", "label", "skip", "unsure", "junk", "void", "merge", "rename", "retire"]))
+        class_id, other = draw(st.sampled_from(made)), draw(st.sampled_from(made))
+        row, round_ = draw(st.integers(0, 2)), draw(st.integers(0, 3))
+        if kind == "label":
+            add(kind, row=row, class_id=class_id, round=round_)
+        elif kind in ("skip", "unsure", "junk"):
+            add(kind, row=row, round=round_)
+        elif kind == "void":
+            add(kind, payload={"target": draw(st.sampled_from([*(e.uid for e in events), "g1", "g2"]))})
+        elif kind == "merge":
+            add(kind, class_id=class_id, payload={"into": other})
+        elif kind == "rename":
+            add(kind, class_id=class_id, payload={"name": f"new name {len(events)}"})
+        else:
+            add(kind, class_id=class_id)
+    return events
+
+
+class FakeStore:
+    """Events in a list, as a store hands them out."""
+
+    def __init__(self) -> None:
+        self.all: list[LabelEvent] = []
+
+    def events(self, upto: int | None = None, after: int = 0) -> list[LabelEvent]:
+        return [event for event in self.all if event.id > after]
