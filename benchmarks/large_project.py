@@ -26,6 +26,7 @@ from agcd.app.project import Project
 from agcd.data.sources import load_dataset
 from agcd.metrics import accuracy
 from agcd.types import Dataset
+from support.projects import predictions
 
 T = TypeVar("T")
 N_OLD = 5
@@ -68,14 +69,14 @@ def lay_out(dataset: Dataset, folder: Path, n_images: int) -> dict[str, int]:
 
 def on_test(project: Project, truth: dict[str, int]) -> dict[str, float]:
     """All, Old and New of the last round on the test images."""
-    table = project.predictions()
+    table = predictions(project)
     slot_of = dict(zip(table["path"], table["slot"], strict=True))
     y_slot = np.array([slot_of[path] for path in truth])
     return accuracy(np.array(list(truth.values())), y_slot, N_OLD)
 
 
 def run(dataset: Dataset, folder: Path, settings: dict[str, Any], n_images: int) -> None:
-    from agcd.app.model import row_features
+    from agcd.app.model import ask, row_features, train
 
     truth = lay_out(dataset, folder, n_images)
     place, images, labels = folder / "project", folder / "images", folder / "labels.csv"
@@ -85,8 +86,8 @@ def run(dataset: Dataset, folder: Path, settings: dict[str, Any], n_images: int)
     with Project.open(place) as project:
         step("features", "agcd train DIR", n_all, lambda: row_features(project))
         n_seen = n_images * project.config.train.base_epochs
-        step("base training, all epochs", "agcd train DIR", n_seen, project.train)
-        step("one query", "agcd query DIR -n 50", n_images, lambda: project.ask(50))
+        step("base training, all epochs", "agcd train DIR", n_seen, lambda: train(project))
+        step("one query", "agcd query DIR -n 50", n_images, lambda: ask(project, 50))
         measured = on_test(project, truth)
     disk = sum(path.stat().st_size for path in (place / "cache").rglob("*") if path.is_file()) / 1e9
     print(f"\nThe project's cache takes {disk:.2f} GB.", end=" ")

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from agcd.app.rounds import open_atlas
+from agcd.app.rounds import open_round_view
 from agcd.app.store.events import new_uid
 from page_project import fresh_project
 from page_server import Client, Served, serving
@@ -166,7 +166,7 @@ def bare_commit(folder: Path, n: int) -> float:
 
 def run(folder: Path, n_rows: int, n_requests: int) -> None:
     """Measure everything with one client and with several, and print it."""
-    atlas = open_atlas(folder, 0)
+    atlas = open_round_view(folder, 0)
     assert atlas is not None
     rows = np.random.default_rng(1).permutation(atlas.order).tolist()
     found = tasks(n_rows)

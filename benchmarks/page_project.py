@@ -1,4 +1,4 @@
-"""A synthetic project of many rows: real records, real pictures, and an atlas of Gaussian clusters."""
+"""A synthetic project of many rows: real records, real pictures, and an seen of Gaussian clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from numpy.lib.format import open_memmap
 from PIL import Image
 
 from agcd.app.create import to_toml
-from agcd.app.rounds import Atlas, top_of, write_atlas
+from agcd.app.labels import LabelView
+from agcd.app.rounds import RoundView, top_of, write_round_view
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.queries import Question, add_query
 from agcd.app.store.store import Store
@@ -54,12 +55,12 @@ def make_project(folder: Path, n_rows: int, say: Say) -> None:
     (folder / "agcd.toml").write_text(to_toml({"images": "images", "n_slots": N_SLOTS}))
     class_ids = [new_uid() for _ in range(N_OLD)]
     say(f"rows and pictures: {time.perf_counter() - started:.0f} s")
-    atlas = _atlas(folder, class_ids, is_test, rng, say)
-    _run(folder / "runs" / "000", atlas)
+    seen = _round(folder, class_ids, is_test, rng, say)
+    _run(folder / "runs" / "000", seen)
     started = time.perf_counter()
     with Store(folder / "making.db", create=True) as store, store.transaction():
         store.add_rows(keys, paths, is_test)
-        _records(store, atlas, class_ids, rng)
+        _records(store, seen, class_ids, rng)
     (folder / "making.db").rename(folder / "project.db")
     say(f"records: {time.perf_counter() - started:.0f} s")
 
@@ -80,7 +81,7 @@ def _pictures(root: Path, n_rows: int, rng: np.random.Generator) -> tuple[list[s
     return keys, [f"{row // N_PICTURES:05d}/{row % N_PICTURES:03d}.jpg" for row in range(n_rows)]
 
 
-def _atlas(folder: Path, class_ids: list[str], is_test: BoolArray, rng: np.random.Generator, say: Say) -> Atlas:
+def _round(folder: Path, class_ids: list[str], is_test: BoolArray, rng: np.random.Generator, say: Say) -> RoundView:
     started, n_rows = time.perf_counter(), len(is_test)
     aside = folder / "features-aside.npy"
     features = open_memmap(aside, "w+", np.float16, (n_rows, WIDTH))
@@ -96,10 +97,10 @@ def _atlas(folder: Path, class_ids: list[str], is_test: BoolArray, rng: np.rando
     started = time.perf_counter()
     owners = [*class_ids, *[None] * (N_SLOTS - N_OLD)]
     facts = {"model_id": "synthetic", "n_old": N_OLD, "n_slots": N_SLOTS, "class_ids": owners}
-    atlas = write_atlas(folder, 0, slots, probs, features, ~is_test, facts)
-    say(f"atlas, with the map: {time.perf_counter() - started:.0f} s")
+    seen = write_round_view(folder, 0, slots, probs, features, LabelView.empty(is_test), facts)
+    say(f"seen, with the map: {time.perf_counter() - started:.0f} s")
     aside.unlink()
-    return atlas
+    return seen
 
 
 def _clusters(centres: FloatArray, n_rows: int, rng: np.random.Generator) -> Iterator[tuple[int, FloatArray]]:
@@ -113,22 +114,22 @@ def _clusters(centres: FloatArray, n_rows: int, rng: np.random.Generator) -> Ite
         yield first, block / np.linalg.norm(block, axis=1, keepdims=True)
 
 
-def _run(folder: Path, atlas: Atlas) -> None:
+def _run(folder: Path, seen: RoundView) -> None:
     """What a finished round leaves that the page reads."""
-    rows = np.arange(len(atlas.top_slots))
+    rows = np.arange(len(seen.top_slots))
     metrics = {"n_labels": N_SEEDS, "n_queried": 0, "n_classes": N_OLD, "n_slots": N_SLOTS, "seconds": 1.0}
     write_json(folder / "metrics.json", metrics | {"agreement": None})
     write_json(folder / "mapping.json", {"last": {"slot_of_class": list(range(N_OLD))}})
-    columns = (rows, atlas.top_slots[:, 0], atlas.top_probs[:, 0].astype(np.float32), atlas.margin(rows))
+    columns = (rows, seen.top_slots[:, 0], seen.top_probs[:, 0].astype(np.float32), seen.margin(rows))
     table = pa.table(dict(zip(("row", "slot", "probability", "margin"), columns, strict=True)))
     pq.write_table(table, folder / "predictions.parquet")
     write_json(folder / "done.json", {})
 
 
-def _records(store: Store, atlas: Atlas, class_ids: list[str], rng: np.random.Generator) -> None:
+def _records(store: Store, seen: RoundView, class_ids: list[str], rng: np.random.Generator) -> None:
     """Seeds, base training, a query of which half is answered, answers beside it, and rows accepted by page."""
-    order = rng.permutation(atlas.order)
-    order = order[atlas.top_slots[order, 0] < N_OLD]
+    order = rng.permutation(seen.order)
+    order = order[seen.top_slots[order, 0] < N_OLD]
     scale = min(1.0, len(order) / (2 * (N_SEEDS + N_ANSWERS + N_ACCEPTED)))
     ends = np.cumsum([int(scale * n) for n in (N_SEEDS, N_ANSWERS, N_ACCEPTED)])
     seeds, answered, accepted, others = np.split(order, ends)
@@ -136,34 +137,34 @@ def _records(store: Store, atlas: Atlas, class_ids: list[str], rng: np.random.Ge
         LabelEvent("create", "", "seed", class_id=class_id, payload={"name": f"class {c:03d}", "old": True})
         for c, class_id in enumerate(class_ids)
     ]
-    store.append(made + [_said(class_ids, atlas, row, "") for row in seeds.tolist()])
+    store.append(made + [_said(class_ids, seen, row, "") for row in seeds.tolist()])
     last = store.begin_run(0)
     assert last == len(made) + len(seeds)
-    unsure = others[np.argsort(atlas.margin(others), kind="stable")[: N_QUESTIONS // 2]]
-    _ask(store, atlas, np.concatenate([answered[: N_QUESTIONS // 2], unsure]))
-    store.append(_answers(class_ids, atlas, answered, rng))
-    store.append([_said(class_ids, atlas, row, "ann", kind="accept") for row in accepted.tolist()])
+    unsure = others[np.argsort(seen.margin(others), kind="stable")[: N_QUESTIONS // 2]]
+    _ask(store, seen, np.concatenate([answered[: N_QUESTIONS // 2], unsure]))
+    store.append(_answers(class_ids, seen, answered, rng))
+    store.append([_said(class_ids, seen, row, "ann", kind="accept") for row in accepted.tolist()])
 
 
-def _ask(store: Store, atlas: Atlas, rows: IntArray) -> None:
-    asked = zip(rows.tolist(), atlas.margin(rows).tolist(), atlas.top_slots[rows, 0].tolist(), strict=True)
+def _ask(store: Store, seen: RoundView, rows: IntArray) -> None:
+    asked = zip(rows.tolist(), seen.margin(rows).tolist(), seen.top_slots[rows, 0].tolist(), strict=True)
     questions = [Question(row, rank, "margin", gap, slot) for rank, (row, gap, slot) in enumerate(asked)]
     add_query(store, 1, "margin", "synthetic", questions)
 
 
-def _answers(class_ids: list[str], atlas: Atlas, rows: IntArray, rng: np.random.Generator) -> list[LabelEvent]:
+def _answers(class_ids: list[str], seen: RoundView, rows: IntArray, rng: np.random.Generator) -> list[LabelEvent]:
     said = []
     for row, chance in zip(rows.tolist(), rng.random(len(rows)).tolist(), strict=True):
         if chance < 0.1:
             kind = ("skip", "unsure", "junk")[row % 3]
             said.append(LabelEvent(kind, "ann", "human", row=row, round=1))  # type: ignore[arg-type]
         else:
-            said.append(_said(class_ids, atlas, row, "bob" if row % 2 else "ann", shift=int(chance < 0.2)))
+            said.append(_said(class_ids, seen, row, "bob" if row % 2 else "ann", shift=int(chance < 0.2)))
     return said
 
 
-def _said(class_ids: list[str], atlas: Atlas, row: int, who: str, kind: str = "label", shift: int = 0) -> LabelEvent:
+def _said(class_ids: list[str], seen: RoundView, row: int, who: str, kind: str = "label", shift: int = 0) -> LabelEvent:
     """A label as the model would give it, or, to contradict it, that of the next class."""
-    class_id = class_ids[(int(atlas.top_slots[row, 0]) + shift) % len(class_ids)]
+    class_id = class_ids[(int(seen.top_slots[row, 0]) + shift) % len(class_ids)]
     source = "human" if who else "seed"
     return LabelEvent(kind, who, source, row=row, class_id=class_id, round=int(who != ""))  # type: ignore[arg-type]

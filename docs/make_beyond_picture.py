@@ -40,7 +40,7 @@ def make_points(rng: np.random.Generator) -> tuple[FloatArray, IntArray, IntArra
 
 
 def lifted(points: FloatArray, rng: np.random.Generator, distance: float = 1.0, width: int = 1024) -> FloatArray:
-    """Unit vectors (n, width) whose cosines are about exp(−(d / distance)² / 2), d the distance in the plane."""
+    """Unit vectors (n, width) whose cosines are about exp(−(d / distance)² / 2), d the distance in the grid_map."""
     angles = points @ (rng.normal(size=(2, width // 2)) / distance)
     return np.asarray(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(width / 2))
 

@@ -27,7 +27,6 @@ from agcd.app.create import read_settings
 from agcd.app.export.tables import label_table
 from agcd.app.project import Project
 from agcd.app.store.events import new_uid
-from agcd.app.store.queries import latest_query
 
 MOST_BYTES = 300_000
 TRAINING_MS = 900_000
@@ -84,7 +83,8 @@ class Studio:
     def answer(self, *, audit: bool = False) -> None:
         """Answer what is open."""
         with Project.open(self.folder) as project:
-            query = latest_query(project.store, audit=audit)
+            asked = project.snapshot().asked
+            query = asked.audit if audit else asked.query
         rows = [question.row for question in query.questions] if query else []
         self.say({row: self.truth(row) for row in rows}, is_audit=audit)
 

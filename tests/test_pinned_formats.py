@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from agcd.app.answers import Answer
+from agcd.app.answers import Answer, write_answers
 from agcd.app.export.files import export_file
-from agcd.app.model import row_features
+from agcd.app.model import ask, row_features, train
 from agcd.app.project import Project
-from agcd.app.store.queries import latest_query
+from agcd.app.status import status_of
 from agcd.cli import app
 from agcd.io import digest_bytes, read_json
 from agcd.session import run_key
-from support.projects import truth
+from support.projects import predictions, truth
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TRAINERS = ("simgcd", "mugcd", "pim", "gcd")
@@ -47,10 +47,10 @@ def old_project(tmp_path: Path) -> Path:
 def test_an_old_project_opens_and_says_what_it_said(old_project: Path) -> None:
     expected = read_json(old_project / "expected.json")
     with Project.open(old_project) as project:
-        assert project.status().lines() == expected["status"]
+        assert status_of(project).lines() == expected["status"]
         assert export_file(project, "labels.csv").decode() == expected["labels.csv"]
-        assert project.predictions()["slot"] == expected["slot"]
-        query = latest_query(project.store)
+        assert predictions(project)["slot"] == expected["slot"]
+        query = project.snapshot().asked.query
         assert query is not None
         assert [question.row for question in query.questions] == expected["query"]
 
@@ -58,11 +58,11 @@ def test_an_old_project_opens_and_says_what_it_said(old_project: Path) -> None:
 def test_an_old_project_goes_on(old_project: Path) -> None:
     expected = read_json(old_project / "expected.json")
     with Project.open(old_project) as project:
-        project.tell([Answer(row, truth(project.paths[row])) for row in expected["open"]])
-        done = project.train()
+        write_answers(project, [Answer(row, truth(project.paths[row])) for row in expected["open"]])
+        done = train(project)
         assert (done.round, done.is_new, done.metrics["n_queried"]) == (2, True, 5 + 6)
-        assert len(project.ask(4).questions) == 4
-        assert project.train().is_new is False
+        assert len(ask(project, 4).questions) == 4
+        assert train(project).is_new is False
 
 
 def test_keys_of_old_runs_stay_valid(old_project: Path) -> None:
@@ -71,7 +71,7 @@ def test_keys_of_old_runs_stay_valid(old_project: Path) -> None:
         features, parent = row_features(project), None
         assert features.fingerprint == expected["fingerprint"]
         for number, key in enumerate(expected["run_keys"]):
-            labels, _ = project.labels(project.store.runs()[number])
+            labels, _ = project.label_state(number)
             parent = run_key(features, labels, project.config, project.n_slots, parent)
             assert parent == key, f"run {number}"
 

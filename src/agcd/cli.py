@@ -108,14 +108,16 @@ def train(
     processes: ProcessesOption = None,
 ) -> None:
     """Train the next round of a project; continues what was broken off."""
-    from agcd.app.estimate import read_estimate
+    from agcd.app.model import train as train_round
     from agcd.app.project import Project
     from agcd.engine import open_engine
 
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes)
-        done = project.train(lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr))
-        estimate = None if project.config.n_slots else read_estimate(folder)
+        done = train_round(
+            project, lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr)
+        )
+        estimate = None if project.config.n_slots else project.estimated_classes()
     if not done.is_new:
         print(f"round {done.round} is up to date: there are no new labels to learn from")
     else:
@@ -135,10 +137,11 @@ def query(
 ) -> None:
     """Write the images worth asking about as CSV, with an empty column for the labels."""
     from agcd.app.answers import question_table
+    from agcd.app.model import ask
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        _write_or_print(question_table(project.ask(n), project.paths), out)
+        _write_or_print(question_table(ask(project, n), project.paths), out)
 
 
 @app.command()
@@ -151,7 +154,7 @@ def label(
     who: WhoOption = "me",
 ) -> None:
     """Store the answers in a CSV or in a JSON export of Label Studio; new names become classes."""
-    from agcd.app.answers import read_answers
+    from agcd.app.answers import read_answers, write_answers
     from agcd.app.export.files import tell_label_studio
     from agcd.app.project import Project
 
@@ -159,7 +162,7 @@ def label(
         if from_.suffix.lower() == ".json":
             told = tell_label_studio(project, from_, who)
         else:
-            told = {who: project.tell(read_answers(from_, project.paths), who)}
+            told = {who: write_answers(project, read_answers(from_, project.paths), who)}
         for person, outcome in told.items():
             print("\n".join(f"{person}: {line}" for line in outcome.lines()))
 
@@ -167,20 +170,21 @@ def label(
 @app.command()
 def undo(folder: ProjectArgument) -> None:
     """Take back the last answers, or the last change of classes; again for the ones before."""
+    from agcd.app.answers import undo as undo_last
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        print(f"undone: {project.undo()}")
+        print(f"undone: {undo_last(project).what}")
 
 
 @app.command()
 def rename(folder: ProjectArgument, name: ClassArgument, new_name: str, who: WhoOption = "me") -> None:
     """Call a class otherwise."""
-    from agcd.app.classes import find_class, rename_class
+    from agcd.app.answers import find_class, rename_class
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        rename_class(project.store, find_class(project.store, name).id, new_name, who)
+        rename_class(project, find_class(project, name).id, new_name, who)
         print(f"{name} is now called {new_name}")
 
 
@@ -192,23 +196,23 @@ def merge(
     who: WhoOption = "me",
 ) -> None:
     """Count everything said of one class for another."""
-    from agcd.app.classes import find_class, merge_classes
+    from agcd.app.answers import find_class, merge_classes
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        one, other = (find_class(project.store, each) for each in (name, into))
-        merge_classes(project.store, one.id, other.id, who)
+        one, other = (find_class(project, each) for each in (name, into))
+        merge_classes(project, one.id, other.id, who)
         print(f"{one.name} now counts as {other.name}")
 
 
 @app.command()
 def retire(folder: ProjectArgument, name: ClassArgument, who: WhoOption = "me") -> None:
     """Let a class take no more labels."""
-    from agcd.app.classes import find_class, retire_class
+    from agcd.app.answers import find_class, retire_class
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        retire_class(project.store, find_class(project.store, name).id, who)
+        retire_class(project, find_class(project, name).id, who)
         print(f"{name} is retired; agcd undo {folder} takes it back")
 
 
@@ -216,9 +220,10 @@ def retire(folder: ProjectArgument, name: ClassArgument, who: WhoOption = "me") 
 def status(folder: ProjectArgument) -> None:
     """Say what is labelled, asked and trained."""
     from agcd.app.project import Project
+    from agcd.app.status import status_of
 
     with Project.open(folder) as project:
-        print("\n".join(project.status().lines()))
+        print("\n".join(status_of(project).lines()))
 
 
 @app.command()
@@ -231,12 +236,13 @@ def predict(
     processes: ProcessesOption = None,
 ) -> None:
     """Name the classes of new images."""
+    from agcd.app.model import predict as predict_images
     from agcd.app.project import Project
     from agcd.engine import open_engine
 
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes)
-        _write_or_print(project.predict(new_images), out)
+        _write_or_print(predict_images(project, new_images), out)
 
 
 @app.command()
@@ -259,10 +265,11 @@ def export(
     onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, from pixels to class names.")] = False,
 ) -> None:
     """Write the labels (CSV, Parquet, COCO, Label Studio), the predictions for all images, and the classifier."""
+    from agcd.app.export.files import export_all
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        print("\n".join(str(path) for path in project.export(out, onnx=onnx)))
+        print("\n".join(str(path) for path in export_all(project, out, onnx=onnx)))
 
 
 @app.command()

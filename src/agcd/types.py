@@ -197,3 +197,17 @@ class Query:
     seed: int
     model_id: str
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NumberOfClasses:
+    """How many classes there seem to be, and which numbers explain the labels about as well."""
+
+    n: int
+    low: int
+    high: int
+    curve: tuple[tuple[int, float], ...]
+    """Numbers that were tried, and the accuracy on labelled rows at each, by rising number."""
+
+    def words(self) -> str:
+        return f"about {self.n} classes ({self.low} to {self.high} explain the labels about as well)"

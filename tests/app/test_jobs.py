@@ -16,7 +16,6 @@ import pytest
 from agcd.app.create import CONFIG
 from agcd.app.jobs import Jobs, JobState
 from agcd.app.project import Project
-from agcd.app.store.queries import latest_query
 from agcd.errors import ConfigError
 from agcd.training.loop import CHECKPOINT, LOG, read_log
 from support.projects import SETTINGS, make_project
@@ -73,7 +72,7 @@ def test_a_round_is_started_watched_and_finished(folder: Path) -> None:
     assert (last.state, last.kind, last.error) == ("done", "round", None)
     assert 0 < last.seconds < PATIENCE
     with Project.open(folder) as project:
-        query = latest_query(project.store)
+        query = project.snapshot().asked.query
         assert project.n_finished == 1
         assert query is not None
         assert len(query.questions) == 4

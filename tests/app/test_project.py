@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agcd.app.answers import Answer
-from agcd.app.model import realigned
+from agcd.app.answers import Answer, undo, write_answers
+from agcd.app.export.files import export_all
+from agcd.app.model import ask, predict, realigned, train
 from agcd.app.project import Project
+from agcd.app.status import status_of
 from agcd.app.store.events import LabelEvent
 from agcd.data.sources import from_folder
 from agcd.data.splits import labels_as_given
@@ -21,19 +23,19 @@ from agcd.features import open_features
 from agcd.io import read_json
 from agcd.session import ProjectFolders, Session
 from agcd.types import LabelMapping
-from support.projects import N_IMAGES, answer_all, make_project, true_answers, truth
+from support.projects import N_IMAGES, answer_all, make_project, predictions, true_answers, truth
 
 
 def test_the_whole_loop_leaves_predictions_for_every_image(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        assert project.train().round == 0
-        query = project.ask(8)
+        assert train(project).round == 0
+        query = ask(project, 8)
         assert [question.rank for question in query.questions] == list(range(8))
-        told = project.tell(true_answers(project, query))
+        told = write_answers(project, true_answers(project, query))
         assert told.counts == {"label": 8}
-        done = project.train()
+        done = train(project)
         assert (done.round, done.is_new, done.metrics["n_queried"]) == (1, True, 8)
-        table = project.predictions()
+        table = predictions(project)
         assert table["row"] == list(range(N_IMAGES))
         said = dict(zip(table["row"], zip(table["class"], table["by"], strict=True), strict=True))
         assert {said[q.row] for q in query.questions} == {
@@ -42,7 +44,7 @@ def test_the_whole_loop_leaves_predictions_for_every_image(tmp_path: Path) -> No
         assert {by for _, by in said.values()} == {"human", "model"}
         for name, kind in zip(table["class"], table["kind"], strict=True):
             assert (kind == "old") == (name in ("blue-triangle", "green-square", "orange-circle"))
-        files = project.export(tmp_path / "out")
+        files = export_all(project, tmp_path / "out")
         assert sorted(path.name for path in files) == sorted(p.name for p in (tmp_path / "out").iterdir())
         assert pq.read_table(tmp_path / "out" / "predictions.parquet").to_pydict() == table
         labels = pq.read_table(tmp_path / "out" / "labels.parquet").to_pydict()
@@ -52,23 +54,22 @@ def test_the_whole_loop_leaves_predictions_for_every_image(tmp_path: Path) -> No
 
 def test_new_images_are_named_and_unusable_ones_have_a_reason(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
+        train(project)
         (project.images / "unlabelled" / "no.png").write_text("no image")
-        table = project.predict([project.images])
+        table = predict(project, [project.images])
         assert len(table["path"]) == N_IMAGES + 1
         assert (table["path"][-1], table["class"][-1]) == ("unlabelled/no.png", None)
         assert "not an image" in table["problem"][-1]
-        ours = dict(zip(project.predictions()["path"], project.predictions()["slot"], strict=True))
-        names = project.slot_names()[0]
+        ours = dict(zip(predictions(project)["path"], predictions(project)["slot"], strict=True))
+        names = project.snapshot().slot_names
         same = [
-            name == (names[ours[path]] or f"unnamed #{ours[path]}")
-            for path, name in zip(table["path"][:-1], table["class"][:-1], strict=True)
+            name == names[ours[path]][0] for path, name in zip(table["path"][:-1], table["class"][:-1], strict=True)
         ]
         assert np.mean(same) > 0.95  # the store holds float16
-        one = project.predict([project.images / project.paths[0]])
+        one = predict(project, [project.images / project.paths[0]])
         assert one["path"] == [str(project.images / project.paths[0])]
         with pytest.raises(DataError, match="give one folder, or files"):
-            project.predict([project.images, project.images])
+            predict(project, [project.images, project.images])
 
 
 def test_reopening_goes_on_as_if_never_closed(tmp_path: Path) -> None:
@@ -76,19 +77,19 @@ def test_reopening_goes_on_as_if_never_closed(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "project", tmp_path / "twin")
     with Project.open(tmp_path / "project") as whole:
         for _ in range(3):
-            whole.train()
+            train(whole)
             answer_all(whole)
-        expected = whole.train().metrics
+        expected = train(whole).metrics
     for _ in range(3):
         with Project.open(tmp_path / "twin") as part:
-            part.train()
+            train(part)
         with Project.open(tmp_path / "twin") as part:
-            query = part.ask(6)
+            query = ask(part, 6)
         with Project.open(tmp_path / "twin") as part:
-            assert part.ask(6) == query
-            part.tell(true_answers(part, query))
+            assert ask(part, 6) == query
+            write_answers(part, true_answers(part, query))
     with Project.open(tmp_path / "twin") as part:
-        found = part.train().metrics
+        found = train(part).metrics
     assert {k: v for k, v in found.items() if k != "seconds"} == {k: v for k, v in expected.items() if k != "seconds"}
     for number in range(4):
         keys = [
@@ -103,14 +104,14 @@ def test_a_project_runs_the_same_rounds_as_a_bare_session(tmp_path: Path) -> Non
         features = open_features(dataset, project.config.backbone, tmp_path / "cache")
         session = Session(features, labels_as_given(dataset), project.config, 5, ProjectFolders(tmp_path / "bare"))
         for _ in range(2):
-            project.train()
+            train(project)
             session.train()
-            query, asked = project.ask(6), session.ask(6)
+            query, asked = ask(project, 6), session.ask(6)
             rows = np.array([question.row for question in query.questions])
             assert sorted(rows) == sorted(asked.rows)  # the project puts questions about one slot together
-            project.tell(true_answers(project, query))
+            write_answers(project, true_answers(project, query))
             session.tell(rows, [truth(project.paths[row]) for row in rows])
-        project.train()
+        train(project)
         session.train()
         stored = [read_json(project.run_folder(number) / "done.json")["key"] for number in range(3)]
         assert stored == [done.key for done in session.rounds]
@@ -118,131 +119,132 @@ def test_a_project_runs_the_same_rounds_as_a_bare_session(tmp_path: Path) -> Non
 
 def test_training_twice_without_new_labels_does_nothing(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        assert not project.train().is_new
-        row = project.ask(1).questions[0].row
-        project.tell([Answer(row, "skip")])
-        assert not project.train().is_new
-        project.tell([Answer(row, "a new one")])
-        assert project.train().is_new
+        train(project)
+        assert not train(project).is_new
+        row = ask(project, 1).questions[0].row
+        write_answers(project, [Answer(row, "skip")])
+        assert not train(project).is_new
+        write_answers(project, [Answer(row, "a new one")])
+        assert train(project).is_new
         assert project.n_finished == 2
 
 
 def test_labels_that_come_in_during_training_wait_for_the_next_round(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        pool = project.labels()[0].pool_rows.tolist()
+        pool = project.label_state()[0].pool_rows.tolist()
 
         def answer_meanwhile(line: dict[str, Any]) -> None:
             if line["epoch"] == 0:
                 with Project.open(tmp_path / "project") as other:
-                    other.tell([Answer(pool[0], "named meanwhile")])
+                    write_answers(other, [Answer(pool[0], "named meanwhile")])
 
-        assert project.train(answer_meanwhile).metrics["n_labels"] == 9
-        labels, _ = project.labels()
+        assert train(project, answer_meanwhile).metrics["n_labels"] == 9
+        labels, _ = project.label_state()
         assert labels.n_old == 3
         assert labels.asked_round[pool[0]] == 1
-        assert project.is_due
-        assert project.train().metrics["n_labels"] == 10
+        assert project.snapshot().is_due
+        assert train(project).metrics["n_labels"] == 10
 
 
 def test_questions_may_be_asked_while_answers_wait_for_training(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        first = {question.row for question in project.ask(5).questions}
-        project.tell([Answer(row, f"class {row}") for row in first])
-        second = {question.row for question in project.ask(5).questions}
+        train(project)
+        first = {question.row for question in ask(project, 5).questions}
+        write_answers(project, [Answer(row, f"class {row}") for row in first])
+        second = {question.row for question in ask(project, 5).questions}
         assert not first & second
 
 
 def test_more_names_than_slots_grow_the_head_and_merging_them_back_goes_on(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        rows = [question.row for question in project.ask(6).questions]
-        project.tell([Answer(row, f"class {row}") for row in rows])
-        assert project.train().metrics["n_slots"] == 9
-        found = [project.store.registry().find(f"class {row}") for row in rows]
+        train(project)
+        rows = [question.row for question in ask(project, 6).questions]
+        write_answers(project, [Answer(row, f"class {row}") for row in rows])
+        assert train(project).metrics["n_slots"] == 9
+        found = [project.labels().registry.find(f"class {row}") for row in rows]
         first, *others = [info.id for info in found if info]
         project.store.append(
             [LabelEvent("merge", "me", "human", class_id=c, payload={"into": first}, group="one") for c in others]
         )
-        assert {name for name in project.slot_names()[0] if name and name.startswith("class ")} == {f"class {rows[0]}"}
-        done = project.train()
+        names = {name for name, _ in project.snapshot().slot_names}
+        assert {name for name in names if name.startswith("class ")} == {f"class {rows[0]}"}
+        done = train(project)
         assert (done.is_new, done.metrics["n_classes"]) == (True, 4)
-        assert project.undo().startswith("5 merge")
-        assert project.train().metrics["n_classes"] == 9
+        assert undo(project).what.startswith("5 merge")
+        assert train(project).metrics["n_classes"] == 9
 
 
 def test_a_known_class_may_be_merged_into_a_new_one(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        rows = [question.row for question in project.ask(4).questions]
-        project.tell([Answer(row, f"class {row}") for row in rows])
-        project.train()
-        old, new = (project.store.registry().find(name) for name in ("green-square", f"class {rows[3]}"))
+        train(project)
+        rows = [question.row for question in ask(project, 4).questions]
+        write_answers(project, [Answer(row, f"class {row}") for row in rows])
+        train(project)
+        old, new = (project.labels().registry.find(name) for name in ("green-square", f"class {rows[3]}"))
         assert old is not None
         assert new is not None
         project.store.append([LabelEvent("merge", "me", "human", class_id=old.id, payload={"into": new.id})])
-        labels = project.labels()[0]
+        labels = project.label_state()[0]
         assert labels.n_old == 3
         assert len(labels.seed_rows) == 6
-        assert project.train().metrics["n_labels"] == 13
-        assert "green-square" not in project.predictions()["class"]
+        assert train(project).metrics["n_labels"] == 13
+        assert "green-square" not in predictions(project)["class"]
 
 
 def test_undo_goes_back_step_by_step_and_says_so_at_the_start(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        before = project.labels()[0]
+        before = project.label_state()[0]
         rows = before.pool_rows[:3].tolist()
-        project.tell([Answer(rows[0], "junk"), Answer(rows[1], "green-square")])
-        project.tell([Answer(rows[2], "unsure")])
-        assert project.undo().startswith("1 unsure by me")
-        assert project.status().n_answers == 1
-        assert project.undo().startswith("1 junk, 1 label by me")
-        np.testing.assert_array_equal(project.labels()[0].y_class, before.y_class)
+        write_answers(project, [Answer(rows[0], "junk"), Answer(rows[1], "green-square")])
+        write_answers(project, [Answer(rows[2], "unsure")])
+        assert undo(project).what.startswith("1 unsure by me")
+        assert status_of(project).n_answers == 1
+        assert undo(project).what.startswith("1 junk, 1 label by me")
+        np.testing.assert_array_equal(project.label_state()[0].y_class, before.y_class)
         with pytest.raises(DataError, match="nothing to undo"):
-            project.undo()
-        assert project.tell([Answer(rows[1], "green-square")]).counts == {"label": 1}
+            undo(project)
+        assert write_answers(project, [Answer(rows[1], "green-square")]).counts == {"label": 1}
 
 
 def test_the_same_answers_again_count_once(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        rows = project.labels()[0].pool_rows[:2].tolist()
+        rows = project.label_state()[0].pool_rows[:2].tolist()
         answers = [Answer(rows[0], "Red Kite"), Answer(rows[1], "skip")]
-        assert project.tell(answers).new_classes == ("Red Kite",)
-        again = project.tell([Answer(rows[0], " red kite"), Answer(rows[1], "SKIP")])
+        assert write_answers(project, answers).new_classes[0].name == "Red Kite"
+        again = write_answers(project, [Answer(rows[0], " red kite"), Answer(rows[1], "SKIP")])
         assert (again.counts, again.new_classes, again.n_known) == ({}, (), 2)
-        assert project.tell(answers, who="bob").counts == {"label": 1, "skip": 1}
-        assert project.status().n_answers == 2
-        assert project.status().agreement.share == 1.0
+        assert write_answers(project, answers, who="bob").counts == {"label": 1, "skip": 1}
+        assert status_of(project).n_answers == 2
+        assert status_of(project).agreement.share == 1.0
 
 
 def test_labels_before_the_first_training_are_known_from_the_start(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        row = int(project.labels()[0].pool_rows[0])
-        project.tell([Answer(row, "a fourth")])
-        labels = project.labels()[0]
+        row = int(project.label_state()[0].pool_rows[0])
+        write_answers(project, [Answer(row, "a fourth")])
+        labels = project.label_state()[0]
         assert (labels.n_old, labels.asked_round[row]) == (4, 0)
-        assert project.train().metrics["n_labels"] == 10
+        assert train(project).metrics["n_labels"] == 10
 
 
 def test_a_retired_class_keeps_its_labels_and_takes_no_more(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        info = project.store.registry().find("green-square")
+        info = project.labels().registry.find("green-square")
         assert info is not None
-        before = project.labels()[0]
+        before = project.label_state()[0]
         project.store.append([LabelEvent("retire", "me", "human", class_id=info.id)])
         with pytest.raises(DataError, match="is retired"):
-            project.tell([Answer(int(before.pool_rows[0]), "green-square")])
-        np.testing.assert_array_equal(project.labels()[0].y_class, before.y_class)
+            write_answers(project, [Answer(int(before.pool_rows[0]), "green-square")])
+        np.testing.assert_array_equal(project.label_state()[0].y_class, before.y_class)
 
 
 def test_a_refused_answer_stores_nothing_of_its_batch(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        row = int(project.labels()[0].pool_rows[0])
+        row = int(project.label_state()[0].pool_rows[0])
         n_events = len(project.store.events())
         for bad in (Answer(10**6, "new"), Answer(row, "\x07")):
             with pytest.raises(DataError):
-                project.tell([Answer(row, "brand new"), bad])
+                write_answers(project, [Answer(row, "brand new"), bad])
         assert len(project.store.events()) == n_events
 
 
@@ -255,16 +257,16 @@ def test_a_mapping_follows_its_classes_when_they_are_renumbered() -> None:
 
 def test_junk_is_left_out_of_predictions_and_of_training(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        row = int(project.labels()[0].pool_rows[0])
-        project.tell([Answer(row, "junk")])
-        project.train()
-        assert row not in project.predictions()["row"]
-        assert row not in {question.row for question in project.ask(1000).questions}
+        row = int(project.label_state()[0].pool_rows[0])
+        write_answers(project, [Answer(row, "junk")])
+        train(project)
+        assert row not in predictions(project)["row"]
+        assert row not in {question.row for question in ask(project, 1000).questions}
 
 
 def test_when_everything_is_answered_there_is_nothing_to_ask(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        project.tell([Answer(row, "unsure") for row in project.labels()[0].pool_rows.tolist()])
+        train(project)
+        write_answers(project, [Answer(row, "unsure") for row in project.label_state()[0].pool_rows.tolist()])
         with pytest.raises(DataError, match="nothing left to ask"):
-            project.ask(1)
+            ask(project, 1)

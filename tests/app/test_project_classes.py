@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agcd import cli
-from agcd.app.answers import Answer
-from agcd.app.classes import merge_classes, rename_class, retire_class
+from agcd.app.answers import Answer, merge_classes, rename_class, retire_class, undo, write_answers
 from agcd.app.project import Project
+from agcd.app.status import status_of
 from agcd.errors import DataError
 from support.projects import make_project
 
@@ -22,13 +22,13 @@ def run(*arguments: object) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     with make_project(tmp_path) as project:
-        project.tell([Answer(30, "kite"), Answer(31, "hawk"), Answer(32, "hawk")])
+        write_answers(project, [Answer(30, "kite"), Answer(31, "hawk"), Answer(32, "hawk")])
         return project.folder
 
 
 def label_counts(folder: Path) -> dict[str, int]:
     with Project.open(folder) as project:
-        return {name: count for name, _, count in project.status().classes}
+        return {found.name: found.n_labels for found in status_of(project).classes}
 
 
 def test_changes_of_classes_hold_and_are_undone_one_by_one(folder: Path, capsys: Any) -> None:
@@ -49,9 +49,9 @@ def test_a_retired_class_takes_no_more_labels(folder: Path) -> None:
     run("retire", folder, "hawk")
     with Project.open(folder) as project:
         with pytest.raises(DataError, match="retired"):
-            project.tell([Answer(33, "hawk")])
-        project.undo()
-        project.tell([Answer(33, "hawk")])
+            write_answers(project, [Answer(33, "hawk")])
+        undo(project)
+        write_answers(project, [Answer(33, "hawk")])
     assert label_counts(folder)["hawk"] == 3
 
 
@@ -68,17 +68,16 @@ def test_changes_that_make_no_sense_are_one_sentence(folder: Path) -> None:
 
 def test_a_change_of_a_class_that_is_gone_is_refused(folder: Path) -> None:
     with Project.open(folder) as project:
-        store = project.store
-        kite, hawk = (store.registry().find(name) for name in ("kite", "hawk"))
+        kite, hawk = (project.labels().registry.find(name) for name in ("kite", "hawk"))
         assert kite is not None
         assert hawk is not None
-        assert merge_classes(store, kite.id, hawk.id, "ann", uid="merge-once")
-        assert not merge_classes(store, kite.id, hawk.id, "ann", uid="merge-once")
+        assert merge_classes(project, kite.id, hawk.id, "ann", uid="merge-once")
+        assert not merge_classes(project, kite.id, hawk.id, "ann", uid="merge-once")
         with pytest.raises(DataError, match="merged into another"):
-            rename_class(store, kite.id, "x", "ann")
+            rename_class(project, kite.id, "x", "ann")
         with pytest.raises(DataError, match="merged into another"):
-            retire_class(store, kite.id, "ann")
+            retire_class(project, kite.id, "ann")
         with pytest.raises(DataError, match="no class with id"):
-            retire_class(store, "0" * 32, "ann")
+            retire_class(project, "0" * 32, "ann")
         with pytest.raises(DataError, match="no class with id"):
-            merge_classes(store, hawk.id, "0" * 32, "ann")
+            merge_classes(project, hawk.id, "0" * 32, "ann")

@@ -9,38 +9,40 @@ from typing import Any
 
 import pytest
 
-from agcd.app.answers import Answer
+from agcd.app.answers import Answer, write_answers
 from agcd.app.create import to_toml
+from agcd.app.model import ask, predict, train
 from agcd.app.project import Project
+from agcd.app.status import ClassCount, status_of
 from agcd.errors import AgcdError, ConfigError, DataError
-from support.projects import N_IMAGES, SETTINGS, answer_all, make_project, partly_labelled, true_answers
+from support.projects import N_IMAGES, SETTINGS, answer_all, make_project, partly_labelled, predictions, true_answers
 
 
 def test_deleted_runs_and_cache_are_made_again_as_they_were(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
+        train(project)
         answer_all(project)
-        project.train()
-        before = project.predictions()
+        train(project)
+        before = predictions(project)
         for name in ("runs", "cache"):
             shutil.rmtree(tmp_path / "project" / name)
-        assert [project.train().round, project.train().round] == [0, 1]
-        assert not project.train().is_new
-        assert project.predictions() == before
+        assert [train(project).round, train(project).round] == [0, 1]
+        assert not train(project).is_new
+        assert predictions(project) == before
 
 
 def test_settings_may_change_between_rounds_but_not_the_backbone(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
+        train(project)
         answer_all(project)
     path = tmp_path / "project" / "agcd.toml"
     text = path.read_text()
     path.write_text(text.replace("round_epochs = 2", "round_epochs = 1"))
     with Project.open(tmp_path / "project") as project:
-        assert project.train().round == 1
+        assert train(project).round == 1
     path.write_text(text.replace("image_size = 32", "image_size = 40"))
     with Project.open(tmp_path / "project") as project, pytest.raises(ConfigError, match=r"backbone\.image_size = 32"):
-        project.ask(1)
+        ask(project, 1)
 
 
 def test_init_writes_settings_that_read_back_and_refuses_to_do_it_twice(tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_a_labels_csv_takes_the_place_of_class_folders(tmp_path: Path) -> None:
     csv = images / "labels.csv"
     csv.write_text("path;label\nunlabelled/red-circle-00.png;red\ngreen-square/00.png;green\ngreen-square/01.png;\n")
     with Project.create(tmp_path / "project", images, csv, settings=SETTINGS) as project:
-        labels = project.labels()[0]
+        labels = project.label_state()[0]
         assert labels.classes == ("green", "red")
         assert {project.paths[row] for row in labels.labelled_rows} == {
             "green-square/00.png",
@@ -79,11 +81,11 @@ def test_test_images_are_kept_out_of_everything(tmp_path: Path) -> None:
     lines: list[str] = []
     with Project.create(tmp_path / "project", tmp_path / "split", None, 5, SETTINGS, lines.append) as project:
         row = project.paths.index("test/green-square/99.png")
-        assert project.labels()[0].held_out[row]
+        assert project.label_state()[0].held_out[row]
         with pytest.raises(DataError, match="for testing"):
-            project.tell([Answer(row, "green-square")])
-        project.train()
-        table = project.predictions()
+            write_answers(project, [Answer(row, "green-square")])
+        train(project)
+        table = predictions(project)
         assert table["split"][table["row"].index(row)] == "test"
     assert any("also test images" in line for line in lines)
 
@@ -92,12 +94,12 @@ def test_images_that_moved_are_one_sentence_and_can_be_found_again(tmp_path: Pat
     with make_project(tmp_path) as project:
         (tmp_path / "images").replace(tmp_path / "moved")
         with pytest.raises(DataError, match="set 'images'"):
-            project.train()
-        assert project.status().n_images == N_IMAGES
+            train(project)
+        assert status_of(project).n_images == N_IMAGES
     path = tmp_path / "project" / "agcd.toml"
     path.write_text(path.read_text().replace(str(tmp_path / "images"), "../moved"))
     with Project.open(tmp_path / "project") as project:
-        project.train()
+        train(project)
 
 
 def test_without_any_label_the_number_of_classes_must_be_said(tmp_path: Path) -> None:
@@ -106,24 +108,24 @@ def test_without_any_label_the_number_of_classes_must_be_said(tmp_path: Path) ->
         Project.create(tmp_path / "project", images, settings=SETTINGS)
     assert not (tmp_path / "project").exists()
     with Project.create(tmp_path / "project", images, n_classes=5, settings=SETTINGS) as project:
-        project.train()
+        train(project)
         answer_all(project)
-        assert project.train().metrics["n_queried"] == 6
+        assert train(project).metrics["n_queried"] == 6
 
 
 def test_status_needs_no_training_and_tells_all(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        status = project.status()
+        status = status_of(project)
         assert (status.n_images, status.n_seeds, status.n_answers, status.n_finished) == (N_IMAGES, 9, 0, 0)
-        assert status.classes[0] == ("blue-triangle", "old", 3)
-        project.train()
-        query = project.ask(4)
-        project.tell([*true_answers(project, query)[:3], Answer(query.questions[3].row, "skip")])
-        status = project.status()
+        assert status.classes[0] == ClassCount("blue-triangle", "old", 3)
+        train(project)
+        query = ask(project, 4)
+        write_answers(project, [*true_answers(project, query)[:3], Answer(query.questions[3].row, "skip")])
+        status = status_of(project)
         assert (status.n_answers, status.n_passed, status.n_open, status.n_finished) == (3, 1, 0, 1)
         assert any("labels have changed" in line for line in status.lines())
         project.store.begin_run(1)
-        assert any("round 1 was begun" in line for line in project.status().lines())
+        assert any("round 1 was begun" in line for line in status_of(project).lines())
 
 
 def test_every_kind_of_value_survives_toml() -> None:
@@ -135,14 +137,14 @@ def test_every_error_of_a_project_is_a_users_error(tmp_path: Path) -> None:
     with pytest.raises(AgcdError, match="agcd init"):
         Project.open(tmp_path)
     with make_project(tmp_path) as project:
-        for call in (project.ask, project.predictions, lambda: project.predict([tmp_path])):
+        for call in (ask, predictions, lambda project: predict(project, [tmp_path])):
             with pytest.raises(AgcdError, match="Nothing is trained yet"):
-                call()
+                call(project)
         config = project.config
         project.config = replace_slots(config, None)
         with pytest.raises(ConfigError, match="number of classes yet"):
             _ = project.n_slots
-        assert any("not estimated yet" in line for line in project.status().lines())
+        assert any("not estimated yet" in line for line in status_of(project).lines())
 
 
 def replace_slots(config: Any, n_slots: int | None) -> Any:

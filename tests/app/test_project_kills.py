@@ -15,7 +15,7 @@ import numpy as np
 
 from agcd.app.project import Project
 from support import TESTS
-from support.projects import make_project
+from support.projects import make_project, predictions
 
 HERE = str(TESTS)
 BATCH = 3
@@ -27,7 +27,7 @@ from agcd.app.answers import Answer
 with Project.open(Path(sys.argv[1])) as project:
     rows = [row for row, path in enumerate(project.paths) if path.startswith("unlabelled")]
     for start in range(0, 36, 3):
-        project.tell([Answer(row, f"class {row}") for row in rows[start : start + 3]])
+        write_answers(project, [Answer(row, f"class {row}") for row in rows[start : start + 3]])
         print(*rows[start : start + 3], flush=True)
 """
 LOOP = """
@@ -38,10 +38,10 @@ from agcd.app.project import Project
 from support.projects import true_answers
 with Project.open(Path(sys.argv[1])) as project:
     while project.n_finished < 3:
-        if project.is_due:
-            project.train()
+        if project.snapshot().is_due:
+            train(project)
         else:
-            project.tell(true_answers(project, project.ask(4)))
+            write_answers(project, true_answers(project, ask(project, 4)))
 """
 
 
@@ -89,7 +89,7 @@ def test_kills_while_labelling_lose_and_double_nothing(tmp_path: Path) -> None:
     assert len(stored) == 36
     assert set(stored.values()) == {1}
     with Project.open(folder) as project:
-        assert len(project.store.registry().classes) == 3 + 36
+        assert len(project.labels().registry.classes) == 3 + 36
 
 
 def test_kills_during_the_loop_change_nothing(tmp_path: Path) -> None:
@@ -108,4 +108,4 @@ def test_kills_during_the_loop_change_nothing(tmp_path: Path) -> None:
     assert labels_per_row(broken) == labels_per_row(unbroken)
     assert sum(labels_per_row(broken).values()) == 8
     with Project.open(broken) as project, Project.open(unbroken) as other:
-        assert project.predictions() == other.predictions()
+        assert predictions(project) == predictions(other)

@@ -7,21 +7,21 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agcd.app.answers import Answer, write_answers
-from agcd.app.audit import audit_of, mapping_changes, wilson
-from agcd.app.classes import find_class, merge_classes, rename_class
+from agcd.app.answers import Answer, find_class, merge_classes, rename_class, write_answers
+from agcd.app.labels import LabelView
+from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.app.report import project_story, write_project_report
-from agcd.app.rounds import Atlas
+from agcd.app.rounds import RoundView, audit_of, mapping_changes, wilson
 from agcd.app.store.classes import ClassInfo, Registry
 from agcd.app.store.events import LabelEvent
-from agcd.app.store.standing import Standing
 from agcd.errors import ConfigError
 from agcd.report.numbers import round_table
 from support.projects import answer_all, make_project, truth
@@ -31,9 +31,9 @@ from support.projects import answer_all, make_project, truth
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with base training and one round; tests work on copies."""
     with make_project(tmp_path_factory.mktemp("finished")) as project:
-        project.train()
+        train(project)
         answer_all(project, 8)
-        project.train()
+        train(project)
         return project.folder
 
 
@@ -53,9 +53,9 @@ def told_page(project: Project, out: Path) -> tuple[str, str]:
 
 def audit(project: Project, n: int) -> list[int]:
     """Answer ``n`` rows of the pool blind, as they truly are."""
-    rows: list[int] = project.labels()[0].pool_rows[:n].tolist()
+    rows: list[int] = project.label_state()[0].pool_rows[:n].tolist()
     answers = [Answer(row, truth(project.paths[row])) for row in rows]
-    write_answers(project.store, answers, "ann", "human", audit=True)
+    write_answers(project, answers, "ann", "human", audit=True)
     return rows
 
 
@@ -128,14 +128,14 @@ def test_both_maps_show_the_same_rows_under_the_same_numbers(project: Project) -
 
 
 def test_the_map_takes_peoples_word_before_the_models(project: Project) -> None:
-    labels = project.labels()[0]
+    labels = project.label_state()[0]
     shown = project_story(project).maps[-1]
     for row in labels.labelled_rows.tolist():
         assert shown.names[shown.y_class[row]] == truth(project.paths[row])
 
 
 def test_confidence_is_that_of_the_rows_nobody_labelled(project: Project) -> None:
-    pool = project.labels()[0].pool_rows
+    pool = project.label_state()[0].pool_rows
     for moment in project_story(project).confidence:
         assert len(moment.old) + len(moment.new) == len(pool) == 33
         assert 0 < moment.old.min(initial=1) <= moment.new.max(initial=1) <= 1
@@ -153,15 +153,15 @@ def test_purity_is_the_share_of_labelled_members_that_carry_the_name(project: Pr
 def test_merged_classes_are_one_strip(project: Project) -> None:
     one, other = [strip.name for strip in project_story(project).classes if not strip.is_new][:2]
     sizes = {strip.name: strip.size for strip in project_story(project).classes}
-    merge_classes(project.store, find_class(project.store, one).id, find_class(project.store, other).id, "ann")
+    merge_classes(project, find_class(project, one).id, find_class(project, other).id, "ann")
     merged = {strip.name: strip.size for strip in project_story(project).classes}
     assert one not in merged
     assert merged[other] == sizes[one] + sizes[other]
 
 
 def test_junk_belongs_to_no_class(project: Project) -> None:
-    row = int(project.labels()[0].pool_rows[0])
-    project.tell([Answer(row, "junk")])
+    row = int(project.label_state()[0].pool_rows[0])
+    write_answers(project, [Answer(row, "junk")])
     story = project_story(project)
     assert sum(strip.size for strip in story.classes) == 49
     assert len(story.maps[0].xy) == 49
@@ -169,19 +169,19 @@ def test_junk_belongs_to_no_class(project: Project) -> None:
 
 
 def test_labels_after_the_last_round_are_said_to_have_come_later(project: Project) -> None:
-    row = int(project.labels()[0].pool_rows[0])
-    project.tell([Answer(row, "never seen before")], "bob")
+    row = int(project.label_state()[0].pool_rows[0])
+    write_answers(project, [Answer(row, "never seen before")], "bob")
     assert fact(project, "Rounds") == "base training and 1 round; 1 label came in later"
     strip = next(s for s in project_story(project).classes if s.name == "never seen before")
     assert (strip.size, strip.queried_rows.tolist(), strip.is_new) == (0, [row], True)
 
 
 def test_people_and_their_agreement_are_told(project: Project) -> None:
-    row, other = project.labels()[0].pool_rows[:2].tolist()
+    row, other = project.label_state()[0].pool_rows[:2].tolist()
     for who, name in (("ann", "kite"), ("bob", "kite")):
-        project.tell([Answer(row, name)], who)
+        write_answers(project, [Answer(row, name)], who)
     for who, name in (("ann", "kite"), ("bob", "swan")):
-        project.tell([Answer(other, name)], who)
+        write_answers(project, [Answer(other, name)], who)
     assert (
         fact(project, "People")
         == "me (8), ann (2), bob (2); they agree on 50.0\u00a0% of 2 images that several labelled"
@@ -189,7 +189,7 @@ def test_people_and_their_agreement_are_told(project: Project) -> None:
 
 
 def test_a_lost_first_map_leaves_the_last_one(project: Project, tmp_path: Path) -> None:
-    shutil.rmtree(project.folder / "cache" / "atlas" / "000")
+    shutil.rmtree(project.folder / "cache" / "rounds" / "000")
     story = project_story(project)
     assert [each.title for each in story.maps] == ["After round 1"]
     assert [facts.named is None for facts in story.rounds] == [True, False]
@@ -199,9 +199,9 @@ def test_a_lost_first_map_leaves_the_last_one(project: Project, tmp_path: Path) 
 def test_hostile_names_are_shown_as_text(project: Project, tmp_path: Path) -> None:
     names = ['<script>alert("x")</script>', "w" * 200, "\u200fمرحبا\u200e {{ 7 * 7 }}"]
     for strip, name in zip(project_story(project).classes, names, strict=False):
-        rename_class(project.store, find_class(project.store, strip.name).id, name, "ann")
-    row = int(project.labels()[0].pool_rows[0])
-    project.tell([Answer(row, "<img src=x onerror=alert(1)>")], "<b>ann</b>")
+        rename_class(project, find_class(project, strip.name).id, name, "ann")
+    row = int(project.label_state()[0].pool_rows[0])
+    write_answers(project, [Answer(row, "<img src=x onerror=alert(1)>")], "<b>ann</b>")
     source, words = told_page(project, tmp_path / "out")
     assert "<script" not in source
     assert "<img src=x" not in source
@@ -238,7 +238,7 @@ def test_the_report_needs_no_torch(project: Project, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def toy_atlas(slots: list[int], class_ids: list[str | None], number: int = 0) -> Atlas:
+def round_of(slots: list[int], class_ids: list[str | None], number: int = 0) -> RoundView:
     """A round in which row i lies in ``slots[i]``."""
     top = np.array(slots, np.int32)[:, None]
     kept = np.flatnonzero(top[:, 0] >= 0)
@@ -246,28 +246,30 @@ def toy_atlas(slots: list[int], class_ids: list[str | None], number: int = 0) ->
     starts = np.concatenate([[0], np.cumsum(np.bincount(top[kept, 0], minlength=len(class_ids)))])
     facts: dict[str, Any] = {"class_ids": class_ids, "n_old": 1}
     ones = np.ones(top.shape, np.float16)
-    return Atlas(number, facts, top, ones, np.zeros((len(slots), 2), np.float32), order, starts, None)
+    return RoundView(number, facts, top, ones, np.zeros((len(slots), 2), np.float32), order, starts, None)
 
 
 def registry_of(**merged_into: str | None) -> Registry:
     return Registry({c: ClassInfo(c, c.upper(), False, merged_into=into) for c, into in merged_into.items()})
 
 
-def blind(row: int, class_id: str | None) -> LabelEvent:
-    return LabelEvent(
-        "label" if class_id else "skip", "ann", "human", row=row, class_id=class_id, payload={"audit": True}
-    )
-
-
 def test_an_audit_counts_unnamed_groups_as_wrong_and_merged_classes_as_one() -> None:
-    atlas = toy_atlas([0, 1, 2, -1, 0, 0], ["a", "b", None])
-    said = [blind(0, "c"), blind(1, "a"), blind(2, "a"), blind(3, "a"), blind(4, None)]
+    made = [LabelEvent("create", "", "human", class_id=c, payload={"name": c, "old": False}) for c in "abc"]
+    said = [(0, "c"), (1, "a"), (2, "a"), (3, "a")]
+    blind = [LabelEvent("label", "ann", "human", row=r, class_id=c, payload={"audit": True}) for r, c in said]
+    skip = LabelEvent("skip", "ann", "human", row=4, payload={"audit": True})
     learned = LabelEvent("label", "ann", "human", row=5, class_id="a")
-    answers = dict(enumerate([*said, learned]))
-    found = audit_of(Standing(registry=registry_of(a=None, b=None, c="a"), answers=answers), atlas)
+    merge = LabelEvent("merge", "ann", "human", class_id="c", payload={"into": "a"})
+
+    def seen(*events: LabelEvent) -> LabelView:
+        numbered = [replace(event, id=i) for i, event in enumerate(events, start=1)]
+        return LabelView.empty(np.zeros(6, bool)).after(numbered)
+
+    seen_round = round_of([0, 1, 2, -1, 0, 0], ["a", "b", None])
+    found = audit_of(seen(*made, *blind, skip, learned, merge), seen_round)
     assert found is not None
     assert (found.n, found.n_right) == (3, 1)
-    assert audit_of(Standing(registry=registry_of(a=None, b=None), answers={5: learned}), atlas) is None
+    assert audit_of(seen(*made, learned), seen_round) is None
 
 
 def test_the_interval_is_wilsons() -> None:
@@ -277,8 +279,8 @@ def test_the_interval_is_wilsons() -> None:
 
 
 def test_changes_of_the_mapping_read_as_sentences() -> None:
-    before = toy_atlas([0, 1, 2], ["a", "b", "c", None])
-    after = toy_atlas([0, 1, 3, 3], ["a", "d", None, "b"], 1)
+    before = round_of([0, 1, 2], ["a", "b", "c", None])
+    after = round_of([0, 1, 3, 3], ["a", "d", None, "b"], 1)
     assert mapping_changes(registry_of(a=None, b=None, c=None, d=None), before, after) == [
         "D is new and owns group #1 (1 picture).",
         "B moved from group #1 to group #3.",

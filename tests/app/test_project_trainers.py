@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agcd.app.export.classifier import load_classifier
+from agcd.app.export.files import export_all
+from agcd.app.model import predict, train
 from agcd.app.project import Project
 from agcd.app.report import write_project_report
 from agcd.training import TRAINERS
@@ -19,15 +21,15 @@ QUICK = {"pim": {"steps": 20, "round_steps": 10, "search_steps": 10}}
 def test_a_project_trains_asks_reopens_predicts_and_exports(trainer: str, tmp_path: Path) -> None:
     settings = SETTINGS | {"train": {**SETTINGS["train"], "trainer": trainer, **QUICK}}
     with make_project(tmp_path, settings) as project:
-        project.train()
+        train(project)
         answer_all(project)
-        assert project.train().round == 1
+        assert train(project).round == 1
     with Project.open(tmp_path / "project") as again:
         answer_all(again)
-        again.train()
+        train(again)
         new = sorted((tmp_path / "images" / "unlabelled").iterdir())[:4]
-        named = again.predict(new)
-        again.export(tmp_path / "out")
+        named = predict(again, new)
+        export_all(again, tmp_path / "out")
         write_project_report(again, tmp_path / "report")
     classifier = load_classifier(tmp_path / "out")
     assert len(classifier.slots) == 5

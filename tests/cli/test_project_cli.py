@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.cli import app, main
 from support.projects import make_project, partly_labelled, truth
@@ -83,7 +84,7 @@ def test_answers_may_name_paths_instead_of_rows(tmp_path: Path) -> None:
 
 def test_exported_cells_cannot_run_as_formulas(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
+        train(project)
         sheet = tmp_path / "answers.csv"
         sheet.write_text('path,label\nunlabelled/red-circle-00.png,"=cmd|calc"\n')
     run("label", tmp_path / "project", "--from", sheet)
@@ -201,7 +202,7 @@ def test_commands_out_of_turn_are_one_sentence(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("command", ["status", "label", "undo", "rename"])
 def test_commands_that_do_not_train_never_load_torch(command: str, tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
+        train(project)
     sheet = tmp_path / "answers.csv"
     sheet.write_text("path,label\nunlabelled/red-circle-00.png,kite\n")
     run("label", tmp_path / "project", "--from", sheet)

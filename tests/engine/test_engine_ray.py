@@ -19,6 +19,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from agcd.app.model import predict, train
 from agcd.config import BackboneConfig
 from agcd.engine import open_engine
 from agcd.errors import ConfigError, DataError, EngineError, StorageError
@@ -290,10 +291,10 @@ def test_a_project_predicts_on_workers_what_it_predicts_here(
     (images / "damaged.png").write_bytes(b"not an image")
     monkeypatch.setattr("agcd.app.predicting._CHUNK", 3)
     with make_project(tmp_path / "project") as project:
-        project.train()
-        here = project.predict([images])
+        train(project)
+        here = predict(project, [images])
         project.engine = engine
-        assert project.predict([images]) == here
+        assert predict(project, [images]) == here
     assert len(here["path"]) >= 8
 
 

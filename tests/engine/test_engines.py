@@ -25,7 +25,7 @@ from agcd.features.store import Allocate
 from agcd.types import IntArray
 from support import TESTS
 from support.killing import wait_for
-from support.projects import make_project
+from support.projects import make_project, predictions
 
 
 def test_engines_are_opened_by_name() -> None:
@@ -110,7 +110,7 @@ def test_a_project_trained_by_two_processes_predicts_as_one_trained_by_one(
     for engine in ("local", "torchrun"):
         with make_project(tmp_path / engine) as project:
             _agcd(monkeypatch, "train", project.folder, "--engine", engine, "--processes", 2)
-            tables.append(project.predictions())
+            tables.append(predictions(project))
             assert not (project.run_folder(0) / "team").exists()
     assert tables[0]["class"] == tables[1]["class"]
     np.testing.assert_allclose(tables[0]["probability"], tables[1]["probability"], atol=1e-3)

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from agcd.app.export.classifier import load_classifier
 from agcd.app.export.preprocessing import preprocess
+from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.cli import app
 from agcd.config import make_config
@@ -34,7 +35,7 @@ from agcd.training.simgcd import SimGCD
 from agcd.types import IntArray
 from support import TESTS
 from support.datasets import toy_images
-from support.projects import answer_all, make_project, partly_labelled, truth
+from support.projects import answer_all, make_project, partly_labelled, predictions, truth
 from support.vits import random_vit, relative
 
 SIZE = 64
@@ -54,8 +55,8 @@ def die(line):
 
 with Project.open(Path(sys.argv[1])) as project:
     while True:
-        if project.is_due:
-            project.train(die if project.n_finished == int(sys.argv[3]) else None)
+        if project.snapshot().is_due:
+            train(project, die if project.n_finished == int(sys.argv[3]) else None)
         else:
             answer_all(project)
 """
@@ -87,7 +88,7 @@ def first_step_gradients(features: RowFeatures, project: Project, run_dir: Path)
     whole = {"base_epochs": 1, "batch_size": len(project.keys), "weight_decay": 0.0}
     config = make_config({"protocol": "paper", "train": {**TRAIN, **whole}})
     run_dir.mkdir()
-    job = Job(features, project.labels()[0], project.n_slots, seed=0, round=0, run_dir=run_dir)
+    job = Job(features, project.label_state()[0], project.n_slots, seed=0, round=0, run_dir=run_dir)
     student = SimGCD(config.train).fit(job).fitted.student
     tensors, _ = load_tensors(run_dir / CHECKPOINT)
     names = [name for name, parameter in student.named_parameters() if parameter.requires_grad]
@@ -132,8 +133,8 @@ def kill_in_round(number: int, project: Path) -> None:
 def finish(project: Project) -> None:
     """Go on to the end of round 1 from wherever the project stands."""
     while project.n_finished < 2:
-        if project.is_due:
-            project.train()
+        if project.snapshot().is_due:
+            train(project)
         else:
             answer_all(project)
 
@@ -155,7 +156,7 @@ def test_a_killed_run_ends_with_the_weights_of_an_unbroken_one(killed_in: int, c
             one, other = weights(broken, number), weights(unbroken, number)
             assert one.keys() == other.keys()
             assert all(torch.equal(one[name], other[name]) for name in one), f"round {number}"
-        assert broken.predictions() == unbroken.predictions()
+        assert predictions(broken) == predictions(unbroken)
         assert (broken.folder / "cache" / "features").exists() == (cache == "store")
 
 

@@ -19,7 +19,6 @@ from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, 
 
 from agcd.app.project import Project
 from agcd.app.store.events import new_uid
-from agcd.app.store.queries import latest_query
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -161,7 +160,7 @@ def visited(browser: Browser, project: Path) -> Iterator[Site]:
 def rows_asked_about(project: Path) -> set[int]:
     """The rows of the present query."""
     with Project.open(project) as opened:
-        query = latest_query(opened.store)
+        query = opened.snapshot().asked.query
         assert query is not None
         return {question.row for question in query.questions}
 

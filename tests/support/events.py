@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from agcd.app.labels import LabelLog
 from agcd.app.store.events import LabelEvent
 from agcd.app.store.store import Store
 
@@ -18,6 +19,11 @@ def open_store(path: Path, n_rows: int = 6) -> Store:
     store.add_rows(keys, paths, np.arange(n_rows) == n_rows - 1)
     store.append([create("cat")])
     return store
+
+
+def open_log(n_rows: int = 6) -> LabelLog:
+    """A log for the rows of ``open_store``."""
+    return LabelLog(np.arange(n_rows) == n_rows - 1)
 
 
 def create(name: str, class_id: str | None = None) -> LabelEvent:

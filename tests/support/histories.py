@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agcd.app.store.events import LabelEvent
 
 PEOPLE = ("ann", "bob")
+_KINDS = ["label", "label", "accept", "skip", "unsure", "junk", "void", "merge", "rename", "retire"]
 
 
 @st.composite
@@ -27,11 +28,12 @@ def histories(draw: st.DrawFn) -> list[LabelEvent]:
         made.append(f"c{len(made)}")
         add("create", class_id=made[-1], payload={"name": f"name {made[-1]}", "old": draw(st.booleans())})
     for _ in range(draw(st.integers(0, 11))):
-        kind = draw(st.sampled_from(["label", "label", "skip", "unsure", "junk", "void", "merge", "rename", "retire"]))
+        kind = draw(st.sampled_from(_KINDS))
         class_id, other = draw(st.sampled_from(made)), draw(st.sampled_from(made))
         row, round_ = draw(st.integers(0, 2)), draw(st.integers(0, 3))
-        if kind == "label":
-            add(kind, row=row, class_id=class_id, round=round_)
+        if kind in ("label", "accept"):
+            audit = {"audit": True} if kind == "label" and draw(st.integers(0, 5)) == 0 else {}
+            add(kind, row=row, class_id=class_id, round=round_, payload=audit)
         elif kind in ("skip", "unsure", "junk"):
             add(kind, row=row, round=round_)
         elif kind == "void":
@@ -43,13 +45,3 @@ def histories(draw: st.DrawFn) -> list[LabelEvent]:
         else:
             add(kind, class_id=class_id)
     return events
-
-
-class FakeStore:
-    """Events in a list, as a store hands them out."""
-
-    def __init__(self) -> None:
-        self.all: list[LabelEvent] = []
-
-    def events(self, upto: int | None = None, after: int = 0) -> list[LabelEvent]:
-        return [event for event in self.all if event.id > after]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agcd.app.web.images import Pictures
+from agcd.app.web.pictures import Pictures
 from agcd.data.images import decode
 from agcd.io import digest_bytes
 
@@ -68,7 +68,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object] = lambda
         wait()
         return decode(*args, **options)
 
-    monkeypatch.setattr("agcd.app.web.images.decode", counting)
+    monkeypatch.setattr("agcd.app.web.pictures.decode", counting)
     return calls
 
 

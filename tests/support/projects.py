@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agcd.app.answers import Answer
+from agcd.app.answers import Answer, write_answers
+from agcd.app.export.tables import prediction_table
 from agcd.app.project import Project
 from agcd.app.store.queries import StoredQuery
 from support.datasets import toy_images
@@ -45,4 +46,11 @@ def true_answers(project: Project, query: StoredQuery) -> list[Answer]:
 
 
 def answer_all(project: Project, n: int = 6) -> None:
-    project.tell(true_answers(project, project.ask(n)))
+    from agcd.app.model import ask  # it loads torch, which a serving process must not
+
+    write_answers(project, true_answers(project, ask(project, n)))
+
+
+def predictions(project: Project) -> dict[str, list[Any]]:
+    """What is said of every image now, by column."""
+    return prediction_table(project, project.trained_snapshot())

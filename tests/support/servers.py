@@ -16,7 +16,7 @@ from agcd.app.project import Project
 from agcd.app.store.events import new_uid
 from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings
-from agcd.app.web.server_state import Desk
+from agcd.app.web.server_state import ServerState
 from support.projects import make_project, truth
 
 SECRET = "a-secret-for-tests"
@@ -25,10 +25,12 @@ SECRET = "a-secret-for-tests"
 @cache
 def _trained() -> Path:
     """A project with one round trained and six questions open; made once per process."""
+    from agcd.app.model import ask, train  # they load torch, which a serving process must not
+
     folder = Path(mkdtemp(prefix="agcd-web-"))
     with make_project(folder) as project:
-        project.train()
-        project.ask(6)
+        train(project)
+        ask(project, 6)
     return folder / "project"
 
 
@@ -75,7 +77,7 @@ class Client:
 @contextmanager
 def serving(project: Path) -> Iterator[Client]:
     """A client of the whole application, gate included."""
-    app = make_app(Desk(project), GateSettings(SECRET, frozenset({"127.0.0.1:8765"})))
+    app = make_app(ServerState(project), GateSettings(SECRET, frozenset({"127.0.0.1:8765"})))
     headers = {"Authorization": f"Bearer {SECRET}"}
     with TestClient(app, base_url="http://127.0.0.1:8765", headers=headers) as http:
         yield Client(http, project)

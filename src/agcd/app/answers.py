@@ -1,16 +1,20 @@
-"""Answers from people: read from a CSV, checked, stored as events, taken back."""
+"""What people change: answers, read from a CSV or sent by the page, taken back; classes renamed, merged, retired.
+
+Everything is one event or one group of them, checked against what is known, and can be undone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agcd.app.labels import LabelView
+from agcd.app.project import Project
 from agcd.app.store.classes import ClassInfo, Registry, clean_class_name, clean_text
-from agcd.app.store.events import PASSES, LabelEvent, Source, new_uid
-from agcd.app.store.queries import StoredQuery, query_of_row
-from agcd.app.store.store import Store
+from agcd.app.store.events import PASSES, Kind, LabelEvent, Source, new_uid
+from agcd.app.store.queries import StoredQuery, asked
 from agcd.data.tables import read_table
 from agcd.errors import DataError
 
@@ -30,7 +34,7 @@ class Told:
 
     counts: dict[str, int]
     """How many of each kind were stored."""
-    new_classes: tuple[str, ...]
+    new_classes: tuple[ClassInfo, ...]
     n_known: int
     """How many this person had given already."""
     is_repeat: bool = False
@@ -40,7 +44,9 @@ class Told:
         """The same in words."""
         stored = ", ".join(f"{count} {kind}" for kind, count in self.counts.items()) or "nothing new"
         lines = [f"stored: {stored}" + (f"; {self.n_known} known already" if self.n_known else "")]
-        return lines + ([f"new classes: {', '.join(self.new_classes)}"] if self.new_classes else [])
+        return lines + (
+            [f"new classes: {', '.join(made.name for made in self.new_classes)}"] if self.new_classes else []
+        )
 
 
 def question_table(query: StoredQuery, paths: Sequence[str]) -> dict[str, list[int] | list[str]]:
@@ -82,10 +88,10 @@ def _row(file: Path, line: int, cells: dict[str, str], row_of: dict[str, int], p
 
 
 def write_answers(
-    store: Store,
+    project: Project,
     answers: Sequence[Answer],
-    who: str,
-    source: Source,
+    who: str = "me",
+    source: Source = "import",
     *,
     uid: str | None = None,
     audit: bool = False,
@@ -95,24 +101,20 @@ def write_answers(
 
     ``audit``: they measure the model and are not learned from. ``accept``: accepted by page, they are no labels.
     """
-    who = clean_text(who, "name of a person")
+    who, store = clean_text(who, "name of a person"), project.store
     with store.transaction():
         if uid is not None and store.knows(uid):
             return Told({}, (), 0, is_repeat=True)
-        started = len(store.runs())
+        view, (queries, n_begun) = project.labels(), asked(store, [answer.row for answer in answers])
         # Before the first training every class is an old one, and every label known from the start.
-        made = _new_classes(answers, store.registry(), who, source, old=started == 0)
-        store.append(made)
-        registry, group = store.registry(), uid or new_uid()
-        events = [_event(store, registry, answer, who, source, started) for answer in answers]
-        fresh = [replace(e, group=group) for e in events if not _said_before(store, registry, e)]
-        if audit:
-            fresh = [replace(event, payload={"audit": True}) for event in fresh]
-        if accept:
-            fresh = [replace(event, kind="accept") for event in fresh]
-        store.append(fresh)
-    names = tuple(event.payload["name"] for event in made)
-    return Told(dict(Counter(event.kind for event in fresh)), names, len(events) - len(fresh))
+        made = _new_classes(answers, view.registry, who, source, old=n_begun == 0)
+        said = _Saying(view, view.registry.after(made), who, source, uid or new_uid(), queries, n_begun)
+        events = [said.event(answer) for answer in answers]
+        fresh = [_meant(event, audit=audit, accept=accept) for event in events if not said.is_known(event)]
+        view.check([*made, *fresh])
+        store.append([*made, *fresh])
+    infos = tuple(ClassInfo(str(event.class_id), event.payload["name"], event.payload["old"]) for event in made)
+    return Told(dict(Counter(event.kind for event in fresh)), infos, len(events) - len(fresh))
 
 
 def _new_classes(
@@ -130,33 +132,50 @@ def _new_classes(
     return list(made.values())
 
 
-def _event(store: Store, registry: Registry, answer: Answer, who: str, source: Source, started: int) -> LabelEvent:
-    query_id, round_ = query_of_row(store, answer.row) or (None, started)
-    event = LabelEvent("skip", who, source, row=answer.row, query_id=query_id, round=round_)
-    if answer.class_id is None and _passes(answer):
-        return replace(event, kind=answer.says.strip().casefold())  # type: ignore[arg-type]
-    info = _class_meant(registry, answer)
-    if info.retired:
-        raise DataError(f"Class {info.name!r} is retired and takes no more labels.")
-    return replace(event, kind="label", class_id=info.id)
+@dataclass(frozen=True)
+class _Saying:
+    """One batch of answers in the making: what is known, and who says it."""
 
+    view: LabelView
+    registry: Registry
+    """With the classes that the batch makes."""
+    who: str
+    source: Source
+    group: str
+    queries: Mapping[int, tuple[str, int]]
+    """The last query that asked about a row, and the round of its answers."""
+    n_begun: int
 
-def _class_meant(registry: Registry, answer: Answer) -> ClassInfo:
-    if answer.class_id is None:
-        info = registry.find(clean_class_name(answer.says))
+    def event(self, answer: Answer) -> LabelEvent:
+        query_id, round_ = self.queries.get(answer.row, (None, self.n_begun))
+        event = LabelEvent("skip", self.who, self.source, answer.row, None, query_id, round_, self.group)
+        if answer.class_id is None and _passes(answer):
+            return replace(event, kind=answer.says.strip().casefold())  # type: ignore[arg-type]
+        info = self._class_meant(answer)
+        if info.retired:
+            raise DataError(f"Class {info.name!r} is retired and takes no more labels.")
+        return replace(event, kind="label", class_id=info.id)
+
+    def _class_meant(self, answer: Answer) -> ClassInfo:
+        if answer.class_id is not None:
+            return self.registry.resolve(self.registry.get(answer.class_id).id)
+        info = self.registry.find(clean_class_name(answer.says))
         assert info is not None  # every name that was not known has just been made a class
         return info
-    if answer.class_id not in registry.classes:
-        raise DataError(f"There is no class with id {answer.class_id!r}.")
-    return registry.resolve(answer.class_id)
+
+    def is_known(self, event: LabelEvent) -> bool:
+        """Whether this person has said the same of the row already."""
+        assert event.row is not None
+        last = self.view.answer_of(event.row, event.who)
+        if last is None or last.kind != event.kind:
+            return False
+        return last.class_id is None or self.registry.resolve(last.class_id).id == event.class_id
 
 
-def _said_before(store: Store, registry: Registry, event: LabelEvent) -> bool:
-    assert event.row is not None
-    last = store.last_answer(event.row, event.who)
-    if last is None or last.kind != event.kind:
-        return False
-    return last.class_id is None or registry.resolve(last.class_id).id == event.class_id
+def _meant(event: LabelEvent, *, audit: bool, accept: bool) -> LabelEvent:
+    if accept:
+        return replace(event, kind="accept")
+    return replace(event, payload={"audit": True}) if audit else event
 
 
 def _passes(answer: Answer) -> bool:
@@ -179,15 +198,56 @@ class Undone:
         return f"{what} by {last.who} of {last.at[:16].replace('T', ' ')} UTC"
 
 
-def undo_last(store: Store, who: str | None = None, uid: str | None = None) -> Undone:
+def undo(project: Project, who: str | None = None, uid: str | None = None) -> Undone:
     """Void the last thing that a person, or ``who``, did and that still stands."""
+    store = project.store
     with store.transaction():
         if uid is not None and store.knows(uid):
             return Undone(())
-        undone = store.last_action(who)
+        undone = project.labels().last_action(who)
         if not undone:
             raise DataError("There is nothing to undo.")
         last, target = undone[-1], undone[-1].group or undone[-1].uid
         void = LabelEvent("void", last.who, last.source, payload={"target": target}, uid=uid or new_uid())
-        store.append([void])
+        project.log.append(store, [void])
     return Undone(tuple(undone))
+
+
+# ------------------------------------------------------------------------------------------- changes of classes
+
+
+def rename_class(project: Project, class_id: str, name: str, who: str = "me", uid: str | None = None) -> bool:
+    """Call a class otherwise; its old name stays an alias. Whether this was done now, not by an earlier request."""
+    return _change(project, "rename", class_id, {"name": clean_class_name(name)}, who, uid)
+
+
+def merge_classes(project: Project, class_id: str, into: str, who: str = "me", uid: str | None = None) -> bool:
+    """Everything said of ``class_id`` counts for ``into`` from now on."""
+    registry = project.labels().registry
+    return _change(project, "merge", class_id, {"into": registry.resolve(registry.get(into).id).id}, who, uid)
+
+
+def retire_class(project: Project, class_id: str, who: str = "me", uid: str | None = None) -> bool:
+    """The class keeps its labels and takes no more."""
+    return _change(project, "retire", class_id, {}, who, uid)
+
+
+def find_class(project: Project, name: str) -> ClassInfo:
+    """The class that is called ``name`` now, or was once."""
+    found = project.labels().registry.find(name)
+    if found is None:
+        raise DataError(f"There is no class called {name!r}.")
+    return found
+
+
+def _change(project: Project, kind: Kind, class_id: str, payload: dict[str, str], who: str, uid: str | None) -> bool:
+    who, store = clean_text(who, "name of a person"), project.store
+    with store.transaction():
+        if uid is not None and store.knows(uid):
+            return False
+        info = project.labels().registry.get(class_id)
+        if info.merged_into is not None:
+            raise DataError(f"Class {info.name!r} was merged into another one: change that one.")
+        event = LabelEvent(kind, who, "human", class_id=class_id, payload=payload, uid=uid or new_uid())
+        project.log.append(store, [event])
+        return True

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from agcd.app.store.classes import check_names, clean_class_name, fold_classes
+from agcd.app.labels import LabelView
+from agcd.app.store.classes import check_names, clean_class_name
 from agcd.app.store.events import LabelEvent, new_uid
-from agcd.app.store.fold import fold
 from agcd.app.store.store import Store
 from agcd.config import Config, make_config, read_toml
 from agcd.data.health import health_report
@@ -144,8 +144,9 @@ def _check(config: Config, events: Sequence[LabelEvent], dataset: Dataset) -> No
     from agcd.features.backbones import load_backbone
     from agcd.session import check_labels, strategy_settings
 
-    check_names(fold_classes(events))
-    labels = fold(events, dataset.is_test)
+    view = LabelView.empty(dataset.is_test).after(events)
+    check_names(view.registry)
+    labels, _ = view.state()
     check_labels(labels, config.n_slots or max(2, labels.n_old))
     strategy_settings(config.query)
     load_backbone(config.backbone)

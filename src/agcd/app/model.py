@@ -1,28 +1,43 @@
-"""Training, asking and predicting in a project, through the same ``Session`` as the benchmark."""
+"""What of a project needs its model: features, training, asking, naming new images. It loads torch.
+
+Rounds run through the same ``Session`` as in the benchmark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from agcd.app.estimate import NumberOfClasses, read_estimate, write_estimate
-from agcd.app.rounds import NO_SLOT, Atlas, has_atlas, top_of, write_atlas
+from agcd.app.project import Project
+from agcd.app.rounds import NO_SLOT, RoundView, has_round_view, ids_by_slot, top_of, write_round_view
 from agcd.app.store.queries import Question, StoredQuery, add_query
+from agcd.config import BackboneConfig
+from agcd.data.folder import from_folder
+from agcd.data.items import Item, image_dataset
+from agcd.engine import open_engine
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
-from agcd.features.rows import RowFeatures
-from agcd.io import read_json
+from agcd.features.backbones import load_backbone
+from agcd.features.rows import OnlineRows, RowFeatures
 from agcd.session import ProjectFolders, Session, check_labels, without_bad_rows
+from agcd.strategies.uncertainty import margin_of
 from agcd.training.fitted import Fitted
 from agcd.training.loop import Log
-from agcd.types import LabelMapping, LabelState
+from agcd.training.n_classes import estimate_n_classes, prefix_features
+from agcd.types import UNLABELLED, Dataset, LabelMapping, LabelState, NumberOfClasses
 
-if TYPE_CHECKING:
-    from agcd.app.project import Project
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+_CHUNK = 512
+"""Images that are named at once: enough to keep the decoders busy, few enough to share among workers."""
+_MODEL_COLUMNS = ("class", "novel", "probability", "margin")
+Chunk = list[tuple[str, str]]
+"""Paths and content keys."""
 
 
 @dataclass(frozen=True)
@@ -34,66 +49,62 @@ class Trained:
     metrics: dict[str, Any]
 
 
-Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
-
-
 def train(project: Project, echo: Log | None = None, progress: Progress | None = None) -> Trained:
     """Train the next round on all that was said before it began; labels that come in meanwhile wait.
 
-    ``echo`` sees every epoch, ``progress`` the images whose features are made.
+    A broken-off round is continued. ``echo`` sees every epoch, ``progress`` the images whose features are made.
     """
-    number = project.n_finished
-    if not project.is_due:
-        if not has_atlas(project.folder, number - 1):  # somebody emptied the cache
-            make_atlas(project, row_features(project, progress))
-        return Trained(number - 1, False, read_json(project.run_folder(number - 1) / "metrics.json"))
+    snapshot = project.snapshot()
+    number = snapshot.n_finished
+    if number and not has_round_view(project.folder, number - 1):  # somebody emptied the cache
+        make_round_view(project, row_features(project, progress))
+        snapshot = project.snapshot(snapshot)
+    if not snapshot.is_due:
+        return Trained(number - 1, False, project.metrics(number - 1))
     features = row_features(project, progress)
-    if project.config.n_slots is None and read_estimate(project.folder) is None:
+    if project.config.n_slots is None and project.estimated_classes() is None:
         estimate_classes(project, features)
-    if not project.in_training:
-        check_labels(project.labels()[0], project.n_slots)
-    labels, class_ids = project.labels(project.store.begin_run(number))
+    if not snapshot.in_training:
+        check_labels(project.label_state()[0], project.n_slots)
+    project.store.begin_run(number)
+    labels, class_ids = project.label_state(number)
     session = _session(project, features, labels, number, echo)
     if number:
-        before = project.labels(project.store.runs()[number - 1])[1]
+        before = project.label_state(number - 1)[1]
         session.rounds[-1] = replace(session.latest, last=realigned(session.latest.last, before, class_ids))
     done = session.train()
-    make_atlas(project, features, done.fitted)
+    make_round_view(project, features, done.fitted)
     return Trained(done.number, True, done.metrics)
 
 
 def estimate_classes(project: Project, features: RowFeatures, progress: Progress | None = None) -> NumberOfClasses:
     """Estimate how many classes there are (Max-ACC), from the pretrained features; once per project."""
-    from agcd.training.n_classes import estimate_n_classes, prefix_features
-
-    known = read_estimate(project.folder)
+    known = project.estimated_classes()
     if known is not None:
         return known
-    labels = without_bad_rows(project.labels()[0], features)
+    labels = without_bad_rows(project.label_state()[0], features)
     rows = labels.train_rows
     x = prefix_features(features, rows)
     found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
     estimate = NumberOfClasses(found.n, found.low, found.high, found.curve)
-    write_estimate(project.folder, estimate)
+    project.keep_estimate(estimate)
     return estimate
 
 
-def make_atlas(project: Project, features: RowFeatures, fitted: Fitted | None = None) -> Atlas:
-    """What the page shows of the last finished round."""
-    number = project.n_finished - 1
-    fitted = fitted or Fitted.load(checked_run(project, number) / "model.safetensors", features)
+def make_round_view(project: Project, features: RowFeatures, fitted: Fitted | None = None) -> RoundView:
+    """Write what the page shows of the last finished round."""
+    number = project.last_round
+    fitted = fitted or Fitted.load(project.checked_run(number) / "model.safetensors", features)
     prediction = fitted.predict(features, np.arange(features.n_rows))
     top_slots, top_probs = top_of(prediction.probs)
     top_slots[list(features.bad_rows)] = NO_SLOT
-    _, class_ids = project.labels(project.store.runs()[number])
-    slot_of_class = read_json(project.run_folder(number) / "mapping.json")["last"]["slot_of_class"]
-    owner: list[str | None] = [None] * fitted.n_slots
-    for class_id, slot in zip(class_ids, slot_of_class, strict=True):
-        owner[slot] = class_id
+    _, class_ids = project.label_state(number)
+    owner = ids_by_slot(project.run_folder(number), class_ids, fitted.n_slots)
     facts = {"model_id": fitted.model_id, "n_old": fitted.n_old, "n_slots": fitted.n_slots, "class_ids": owner}
     vectors = prediction.features.astype(np.float16)
-    return write_atlas(project.folder, number, top_slots, top_probs, vectors, ~project.is_test, facts)
+    return write_round_view(
+        project.folder, number, top_slots, top_probs, vectors, project.labels_of_round(number), facts
+    )
 
 
 def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) -> LabelMapping:
@@ -105,15 +116,16 @@ def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) 
 
 
 def ask(project: Project, n: int | None = None) -> StoredQuery:
-    """Ask the last finished round's model; rows that were answered since are not asked about again."""
-    number = project.n_finished
-    if number == 0:
-        raise ConfigError(f"Nothing is trained yet: run agcd train {project.folder} first.")
+    """The ``n`` images (default: as configured) whose labels would help most; the query is stored.
+
+    The last finished round's model is asked; rows that were answered since are not asked about again.
+    """
+    number = project.last_round + 1
     if n is not None and n < 1:
         raise ConfigError(f"{n} questions were asked for; at least 1 is expected.")
     # The mapping knows the classes of its own round only, so newer answers count as passed until the next one.
-    then, now = (project.labels(upto)[0] for upto in (project.store.runs()[number - 1], None))
-    answered = np.ones(len(project.keys), dtype=np.bool_)
+    then, now = project.label_state(number - 1)[0], project.label_state()[0]
+    answered = np.ones(project.n_rows, dtype=np.bool_)
     answered[now.pool_rows] = False
     labels = replace(then, passed=then.passed | answered)
     if not len(labels.pool_rows):
@@ -133,7 +145,7 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
 def row_features(project: Project, progress: Progress | None = None) -> RowFeatures:
     """The features of every image, made where they are missing."""
     for number in range(project.n_finished):
-        checked_run(project, number)
+        project.checked_run(number)
     fill = project.engine.fill if project.engine else None
     cache = project.folder / "cache"
     return open_features(project.dataset(), project.config.backbone, cache, progress=progress, fill=fill)
@@ -148,14 +160,65 @@ def _session(project: Project, features: RowFeatures, labels: LabelState, n_roun
     return session
 
 
-def checked_run(project: Project, number: int) -> Path:
-    """The folder of a finished round, which must have been trained on features like ours."""
-    folder = project.run_folder(number)
-    stored, own = read_json(folder / "config.json")["settings"]["backbone"], project.config.snapshot()["backbone"]
-    for key in ("name", "weights", "image_size", "trainable_blocks"):
-        if stored[key] != own[key]:
-            raise ConfigError(
-                f"{folder} was trained with backbone.{key} = {stored[key]!r}, agcd.toml now says {own[key]!r}: "
-                "put it back, or make a new project."
-            )
-    return folder
+# --------------------------------------------------------------------------------------------------- new images
+
+
+def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]]:
+    """Class, old or new, probability and margin of images from elsewhere, one folder or files; unusable ones have a
+    reason instead."""
+    snapshot = project.trained_snapshot()
+    model = (project.checked_run(snapshot.n_finished - 1) / "model.safetensors").absolute()
+    dataset, shown = _new_dataset(new_images)
+    files = [(str(path.absolute()), key) for path, key in zip(dataset.paths or (), dataset.keys, strict=True)]
+    chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
+    engine = project.engine or open_engine()
+    make = partial(Predictor, project.config.backbone, model, snapshot.slot_names)
+    answers = dict(engine.map_chunks(make, chunks))
+    lines = [line for position in range(len(chunks)) for line in answers[position]]
+    rows = [[path, *line] for path, line in zip(shown, lines, strict=True)]
+    rows += [[refused.path, *[None] * len(_MODEL_COLUMNS), refused.reason] for refused in dataset.quarantine]
+    rows.sort(key=lambda row: row[-1] is not None)  # the unusable ones last
+    columns = ("path", *_MODEL_COLUMNS, "problem")
+    return {name: [row[i] for row in rows] for i, name in enumerate(columns)}
+
+
+class Predictor:
+    """A stored model, opened once, for chunks of files; ``named`` is the name of each slot, and whether it is new."""
+
+    def __init__(self, config: BackboneConfig, model: Path, named: list[tuple[str, bool]]) -> None:
+        self._backbone, self._model, self._named = load_backbone(config), model, named
+        self._fitted: Fitted | None = None
+
+    def __call__(self, chunk: Chunk) -> list[list[Any]]:
+        """Class, old or new, probability, margin and problem of every file."""
+        # New images are looked at once: their features are not worth a place on the disk.
+        features = OnlineRows(_unlabelled(chunk), self._backbone)
+        self._fitted = self._fitted or Fitted.load(self._model, features)
+        prediction = self._fitted.predict(features, np.arange(features.n_rows))
+        slots, sure = prediction.y_slot.tolist(), prediction.probs.max(1).tolist()
+        lines: list[list[Any]] = [
+            [*self._named[slot], probability, margin, None]
+            for slot, probability, margin in zip(slots, sure, margin_of(prediction.probs).tolist(), strict=True)
+        ]
+        for row, reason in features.bad_rows.items():
+            lines[row] = [*[None] * len(_MODEL_COLUMNS), reason]
+        return lines
+
+
+def _unlabelled(chunk: Chunk) -> Dataset:
+    n = len(chunk)
+    paths, keys = tuple(Path(path) for path, _ in chunk), tuple(key for _, key in chunk)
+    return Dataset("new images", (), np.full(n, UNLABELLED, dtype=np.int64), np.zeros(n, dtype=bool), keys, paths)
+
+
+def _new_dataset(new_images: Sequence[Path]) -> tuple[Dataset, list[str]]:
+    """The images and how their paths are shown."""
+    if len(new_images) == 1 and new_images[0].is_dir():
+        dataset = from_folder(new_images[0])
+        return dataset, [path.relative_to(new_images[0]).as_posix() for path in dataset.paths or ()]
+    for path in new_images:
+        if not path.is_file():
+            raise DataError(f"{path} is not an image file; give one folder, or files.")
+    items = [Item(path, str(path), None) for path in new_images]
+    dataset = image_dataset("new images", items, otherwise="None of the given files is a usable image")
+    return dataset, [str(path) for path in dataset.paths or ()]

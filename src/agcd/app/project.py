@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from agcd.app.answers import Answer, Told, undo_last, write_answers
 from agcd.app.create import CONFIG, RECORDS, create_project, read_settings
-from agcd.app.estimate import NumberOfClasses, read_estimate
-from agcd.app.export.tables import prediction_table
-from agcd.app.status import Status, status_of
-from agcd.app.store.events import Source
-from agcd.app.store.fold import fold_with_ids
-from agcd.app.store.queries import StoredQuery
+from agcd.app.labels import LabelLog, LabelView
+from agcd.app.questions import QueryLog
+from agcd.app.rounds import RoundView, adopt_old_cache, has_round_view, open_round_view, round_view_of_run
+from agcd.app.snapshot import Snapshot
 from agcd.app.store.store import Store
 from agcd.config import Config
 from agcd.errors import ConfigError, DataError
-from agcd.io import read_json
-from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState
+from agcd.io import read_json, write_json
+from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState, NumberOfClasses
 
 if TYPE_CHECKING:
-    from agcd.app.model import Trained
     from agcd.engine import Engine
-    from agcd.training.loop import Log
 
+_N_CLASSES = "n_classes.json"
 Rows = tuple[tuple[str, ...], tuple[str, ...], BoolArray]
 """Content keys, paths and which rows are for testing, each by row."""
 
 
 class Project:
-    """An open project; close it, or use it in a ``with`` block. Only training, asking and predicting load torch."""
+    """An open project; close it, or use it in a ``with`` block.
 
-    def __init__(self, folder: Path, store: Store, config: Config, images: Path, rows: Rows | None = None) -> None:
+    It reads. What people change goes through ``agcd.app.answers``; training, asking and predicting, which need torch,
+    are functions of ``agcd.app.model``.
+    """
+
+    def __init__(self, folder: Path, store: Store, config: Config, images: Path) -> None:
         self.folder, self.store, self.config, self.images = folder, store, config, images
         self.engine: Engine | None = None
         """Where features are computed and rounds are trained; None does both here."""
-        self.keys, self.paths, self.is_test = rows or store.rows()
-
-    @property
-    def rows(self) -> Rows:
-        return self.keys, self.paths, self.is_test
+        self.keys, self.paths, self.is_test = store.rows()
+        self.n_test, self.n_set_aside = int(self.is_test.sum()), len(store.quarantine())
+        self._log, self._queries = LabelLog(self.is_test), QueryLog()
 
     @classmethod
     def create(
@@ -65,7 +65,14 @@ class Project:
         if not (folder / RECORDS).is_file():
             raise DataError(f"There is no project at {folder}: make one with agcd init.")
         config, images = read_settings(folder / CONFIG)
+        adopt_old_cache(folder)
         return cls(folder, Store(folder / RECORDS), config, images)
+
+    def with_store(self, store: Store) -> Self:
+        """The same project through another connection, for another thread; what was read of it is shared."""
+        other = copy.copy(self)
+        other.store = store
+        return other
 
     def close(self) -> None:
         self.store.close()
@@ -76,51 +83,111 @@ class Project:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def train(self, echo: Log | None = None) -> Trained:
-        """Train the next round if there is something new to learn; a broken-off round is continued."""
-        from agcd.app import model
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
 
-        return model.train(self, echo)
+    @property
+    def n_rows(self) -> int:
+        return len(self.keys)
 
-    def estimate(self) -> NumberOfClasses:
-        """How many classes there seem to be; kept, and used where none is given."""
-        from agcd.app import model
+    # ------------------------------------------------------------------------------------------ what people say
 
-        return model.estimate_classes(self, model.row_features(self))
+    @property
+    def log(self) -> LabelLog:
+        return self._log
 
-    def ask(self, n: int | None = None) -> StoredQuery:
-        """The ``n`` images (default: as configured) whose labels would help most; the query is stored."""
-        from agcd.app import model
+    def labels(self) -> LabelView:
+        """What people say now."""
+        return self._log.view(self.store)
 
-        return model.ask(self, n)
+    def label_state(self, number: int | None = None) -> tuple[LabelState, tuple[str, ...]]:
+        """What training reads, and the id of each class number: now, or what round ``number`` knew when it began."""
+        runs, now = self.store.runs(), self.labels()
+        then = self._log.at(now, {runs[one] for one in (0, number) if one in runs})
+        view = now if number is None else then[runs[number]]
+        # The slots of the classes that base training knew are theirs for ever.
+        return view.state(then[runs[0]].carried if 0 in runs else None)
 
-    def tell(self, answers: Sequence[Answer], who: str = "me", source: Source = "import") -> Told:
-        """Store answers, all or none; what this person has said already is not stored again."""
-        return write_answers(self.store, answers, who, source)
+    def labels_of_round(self, number: int) -> LabelView:
+        """What people had said when round ``number`` began: all that it learned from."""
+        event = self.store.runs()[number]
+        return self._log.at(self.labels(), {event})[event]
 
-    def undo(self) -> str:
-        """Take back the last answer, batch of answers or change of classes; says what it was."""
-        return undo_last(self.store).what
+    # -------------------------------------------------------------------------------------------------- rounds
 
-    def status(self) -> Status:
-        """Where the project stands."""
-        return status_of(self)
+    def run_folder(self, number: int) -> Path:
+        return self.folder / "runs" / f"{number:03d}"
 
-    def predictions(self) -> dict[str, list[Any]]:
-        """What the last round says about every image, by column; people's labels come before the model's."""
-        return prediction_table(self)
+    def metrics(self, number: int) -> dict[str, Any]:
+        """What a finished round measured of itself."""
+        found: dict[str, Any] = read_json(self.run_folder(number) / "metrics.json")
+        return found
 
-    def predict(self, new_images: Sequence[Path]) -> dict[str, list[Any]]:
-        """Classes of images that are not in the project: one folder, or files."""
-        from agcd.app.predicting import predict
+    @property
+    def n_finished(self) -> int:
+        """How many rounds are done, counting base training."""
+        return self._count_finished(self.store.runs())
 
-        return predict(self, new_images)
+    def _count_finished(self, begun: Container[int]) -> int:
+        number = 0
+        while number in begun and (self.run_folder(number) / "done.json").exists():
+            number += 1
+        return number
 
-    def export(self, out: Path, *, onnx: bool = False) -> list[Path]:
-        """Write labels, predictions and the classifier, each in several formats; returns the files."""
-        from agcd.app.export.files import export_all
+    @property
+    def last_round(self) -> int:
+        """The number of the last finished round; it is an error if there is none."""
+        number = self.n_finished - 1
+        if number < 0:
+            raise ConfigError(f"Nothing is trained yet: run agcd train {self.folder} first.")
+        return number
 
-        return export_all(self, out, onnx=onnx)
+    def round_view(self, number: int) -> RoundView | None:
+        """What a finished round says, or None where cache/ has lost it."""
+        return open_round_view(self.folder, number)
+
+    def snapshot(self, before: Snapshot | None = None) -> Snapshot:
+        """The present moment; ``before`` is given back where nothing has changed since."""
+        labels, runs = self.labels(), self.store.runs()
+        n_finished, asked = self._count_finished(runs), self._queries.asked(self.store)
+        numbers = (number for number in range(n_finished - 1, -1, -1) if has_round_view(self.folder, number))
+        number = next(numbers, None)
+        shown = before.round if before and before.round and before.round.number == number else None
+        if (
+            before
+            and before.labels is labels
+            and shown is before.round
+            and (before.runs, before.asked) == (runs, asked)
+        ):
+            return before
+        if shown is None and number is not None:
+            shown = self.round_view(number)
+        learned = self._log.at(labels, {runs[0], runs[n_finished - 1]})[runs[n_finished - 1]] if n_finished else None
+        return Snapshot(labels, shown, runs, n_finished, learned, asked)
+
+    def trained_snapshot(self) -> Snapshot:
+        """The present moment of a project that has been trained; what cache/ has lost is read from the last run."""
+        snapshot, number = self.snapshot(), self.last_round
+        if snapshot.round is not None and snapshot.round.number == number:
+            return snapshot
+        state, class_ids = self.label_state(number)
+        view = round_view_of_run(self.run_folder(number), number, class_ids, state.n_old, self.is_test)
+        return replace(snapshot, round=view)
+
+    def checked_run(self, number: int) -> Path:
+        """The folder of a finished round, which must have been trained on features like ours."""
+        folder = self.run_folder(number)
+        stored, own = read_json(folder / "config.json")["settings"]["backbone"], self.config.snapshot()["backbone"]
+        for key in ("name", "weights", "image_size", "trainable_blocks"):
+            if stored[key] != own[key]:
+                raise ConfigError(
+                    f"{folder} was trained with backbone.{key} = {stored[key]!r}, agcd.toml now says {own[key]!r}: "
+                    "put it back, or make a new project."
+                )
+        return folder
+
+    # ------------------------------------------------------------------------------------- the number of classes
 
     @property
     def n_slots(self) -> int:
@@ -135,12 +202,27 @@ class Project:
         """``n_slots``, or None where nobody has given it and it is not estimated yet."""
         if self.config.n_slots is not None:
             return self.config.n_slots
-        estimate = read_estimate(self.folder)
+        estimate = self.estimated_classes()
         return estimate.n if estimate else None
 
-    def labels(self, upto: int | None = None) -> tuple[LabelState, tuple[str, ...]]:
-        """What was said up to an event, and the id of each class number."""
-        return fold_with_ids(self.store.events(upto), self.is_test, self.store.runs().get(0))
+    def estimated_classes(self) -> NumberOfClasses | None:
+        """The number of classes that was estimated, if it was."""
+        path = self.folder / _N_CLASSES
+        if not path.exists():
+            return None
+        stored = read_json(path)
+        curve = tuple((int(n), float(share)) for n, share in stored["curve"])
+        return NumberOfClasses(stored["n"], stored["low"], stored["high"], curve)
+
+    def keep_estimate(self, estimate: NumberOfClasses) -> None:
+        """Store how many classes there seem to be, beside the settings."""
+        write_json(self.folder / _N_CLASSES, asdict(estimate))
+
+    # -------------------------------------------------------------------------------------------------- images
+
+    def reload(self) -> None:
+        """Read the settings again."""
+        self.config = read_settings(self.folder / CONFIG)[0]
 
     def dataset(self) -> Dataset:
         """The rows as they were scanned; labels are in the events, not here."""
@@ -148,48 +230,6 @@ class Project:
             raise DataError(
                 f"There is no folder {self.images}: set 'images' in {self.folder / CONFIG} to its new place."
             )
-        y_class = np.full(len(self.keys), UNLABELLED, dtype=np.int64)
+        y_class = np.full(self.n_rows, UNLABELLED, dtype=np.int64)
         paths = tuple(self.images / path for path in self.paths)
         return Dataset(os.path.basename(self.images), (), y_class, self.is_test, self.keys, paths)
-
-    def run_folder(self, number: int) -> Path:
-        return self.folder / "runs" / f"{number:03d}"
-
-    @property
-    def n_finished(self) -> int:
-        """How many rounds are done, counting base training."""
-        begun, number = self.store.runs(), 0
-        while number in begun and (self.run_folder(number) / "done.json").exists():
-            number += 1
-        return number
-
-    @property
-    def in_training(self) -> bool:
-        """Whether a round was begun and is not finished."""
-        return self.n_finished in self.store.runs()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether training would learn something: the labels differ from those of the last finished round."""
-        number = self.n_finished
-        if number == 0 or self.in_training:
-            return True
-        then, now = (self.labels(upto)[0] for upto in (self.store.runs()[number - 1], None))
-        return not np.array_equal(then.y_class, now.y_class)
-
-    def slot_names(self) -> tuple[list[str | None], BoolArray]:
-        """The present name of each slot of the last round, or None, and whether the slot is novel."""
-        number = self.n_finished - 1
-        if number < 0:
-            raise ConfigError(f"Nothing is trained yet: run agcd train {self.folder} first.")
-        folder = self.run_folder(number)
-        n_slots: int = read_json(folder / "metrics.json")["n_slots"]
-        slot_of_class: list[int] = read_json(folder / "mapping.json")["last"]["slot_of_class"]
-        labels, class_ids = self.labels(self.store.runs()[number])
-        registry = self.store.registry()
-        names: list[str | None] = [None] * n_slots
-        novel = np.arange(n_slots) >= labels.n_old
-        for class_id, slot in zip(class_ids, slot_of_class, strict=True):
-            info = registry.resolve(class_id)
-            names[slot], novel[slot] = info.name, not info.is_old
-        return names, novel

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL.Image import Image
 
-from agcd.app.audit import audit_of, mapping_changes
-from agcd.app.groups import Groups, groups_of, novel_slots
-from agcd.app.rounds import NO_SLOT, Atlas, open_atlas
-from agcd.app.store.events import ANSWERS, LabelEvent, live_events
+from agcd.app.labels import How, LabelView
+from agcd.app.project import Project
+from agcd.app.rounds import NO_SLOT, RoundView, audit_of, mapping_changes
+from agcd.app.snapshot import NO_GROUP, Group, Snapshot
+from agcd.app.status import Status, status_of
 from agcd.app.store.queries import strategy_of_round
-from agcd.app.store.standing import Follower, Standing
 from agcd.data.images import ImageError, decode, read_file
 from agcd.errors import ConfigError
-from agcd.io import digest_bytes, read_json
+from agcd.io import digest_bytes
 from agcd.report import write_report
 from agcd.report.story import ClassStrip, Confidence, Estimate, FeatureMap, RoundFacts, Story, Thumbnail
 from agcd.report.words import count, percent, shown
-from agcd.types import IntArray
-
-if TYPE_CHECKING:
-    from agcd.app.project import Project
 
 _THUMBNAILS = 8
 _THUMBNAIL_SIDE = 256
@@ -42,25 +35,24 @@ _REPRODUCE = (
 
 @dataclass(frozen=True)
 class _Past:
-    """A project's finished rounds, with what stands now."""
+    """A project's finished rounds, with what holds now."""
 
     project: Project
-    standing: Standing
-    atlases: tuple[Atlas | None, ...]
-    """By round; only the last one is sure to be there."""
-    groups: Groups
+    snapshot: Snapshot
+    status: Status
+    rounds: tuple[RoundView | None, ...]
+    """By number; only the last one is sure to be there."""
 
     @property
-    def last(self) -> Atlas:
-        atlas = self.atlases[-1]
-        assert atlas is not None
-        return atlas
+    def last(self) -> RoundView:
+        assert self.snapshot.round is not None
+        return self.snapshot.round
 
     @property
-    def moments(self) -> list[Atlas]:
+    def moments(self) -> list[RoundView]:
         """The first round that can still be shown, and the last."""
-        first = next(atlas for atlas in self.atlases if atlas is not None)
-        return [first] if first is self.last else [first, self.last]
+        first = next(found for found in self.rounds if found is not None)
+        return [first] if first.number == self.last.number else [first, self.last]
 
 
 def write_project_report(project: Project, out: Path) -> Path:
@@ -71,15 +63,15 @@ def write_project_report(project: Project, out: Path) -> Path:
 def project_story(project: Project) -> Story:
     """Everything the report shows about a project; torch is not needed."""
     past = _look_back(project)
-    n_new = sum(group.is_new for group in past.groups.groups if group.class_id)
+    n_new = sum(found.status == "novel" for found in past.status.classes)
     return Story(
-        title=f"Category discovery in {_name(project)}",
+        title=f"Category discovery in {project.name}",
         subtitle=f"{count(past.last.n_old, 'class')} known at the start, {n_new:,} named since",
         facts=tuple(_facts(past)),
-        rounds=tuple(_round_facts(past, number) for number in range(len(past.atlases))),
-        confidence=tuple(_confidence(past, atlas) for atlas in past.moments),
+        rounds=tuple(_round_facts(past, number) for number in range(len(past.rounds))),
+        confidence=tuple(_confidence(past, seen) for seen in past.moments),
         maps=_maps(past),
-        classes=tuple(_class_strip(past, number) for number in range(len(past.groups.groups))),
+        classes=tuple(_class_strip(past.snapshot, group) for group in past.snapshot.shown_groups()),
         thumbnail=_thumbnail(project),
         commands=_commands(project),
         commands_note=_REPRODUCE,
@@ -87,48 +79,41 @@ def project_story(project: Project) -> Story:
 
 
 def _look_back(project: Project) -> _Past:
-    n_finished = project.n_finished
-    if n_finished == 0:
-        raise ConfigError(f"Nothing is trained yet: run agcd train {project.folder} first.")
-    atlases = tuple(open_atlas(project.folder, number) for number in range(n_finished))
-    last = atlases[-1]
-    if last is None:
+    snapshot, number = project.snapshot(), project.last_round
+    if snapshot.round is None or snapshot.round.number < number:
         raise ConfigError(
-            f"What round {n_finished - 1} says of the images is no longer in cache/: "
+            f"What round {number} says of the images is no longer in cache/: "
             f"run agcd train {project.folder} to have it made again."
         )
-    standing = Follower().standing(project.store)
-    return _Past(project, standing, atlases, groups_of(standing, last))
-
-
-def _name(project: Project) -> str:
-    return project.folder.resolve().name
+    earlier = [project.round_view(before) for before in range(number)]
+    return _Past(project, snapshot, status_of(project, snapshot), (*earlier, snapshot.round))
 
 
 def _facts(past: _Past) -> list[tuple[str, str]]:
     """What the project is, for the head of the report."""
-    project, standing = past.project, past.standing
-    labels, _ = project.labels()
-    live = live_events(project.store.events())
-    n_test, n_refused = int(project.is_test.sum()), len(project.store.quarantine())
-    named = [group for group in past.groups.groups if group.class_id]
+    project, status, labels = past.project, past.status, past.snapshot.labels
     backbone, train = project.config.backbone, project.config.train
     asked = ", ".join(dict.fromkeys(strategy_of_round(project.store).values()))
+    events = labels.events()
     facts = [
-        ("Images", _listed(f"{len(project.keys):,}", (n_test, "for testing"), (n_refused, "set aside as unusable"))),
-        ("Labels at the start", f"{len(labels.seed_rows):,} in {count(labels.n_old, 'class')}"),
-        ("Answers", _answers(past, len(labels.queried_rows))),
-        ("People", _people(live, standing)),
         (
-            "Classes",
-            f"{len(named):,} named, {sum(g.is_new for g in named):,} of them new; {past.last.n_slots:,} groups",
+            "Images",
+            _listed(
+                f"{status.n_images:,}",
+                (status.n_test, "for testing"),
+                (status.n_set_aside, "set aside as unusable"),
+            ),
         ),
+        ("Labels at the start", f"{status.n_seeds:,} in {count(past.last.n_old, 'class')}"),
+        ("Answers", _answers(status)),
+        ("People", _people(labels)),
+        ("Classes", f"{status.n_classes:,} named, {status.n_novel:,} of them new; {past.last.n_slots:,} groups"),
         ("Rounds", _rounds(past)),
         ("Strategy", asked or f"{project.config.query.strategy} (nothing was asked yet)"),
         ("Features", f"{backbone.name}, {backbone.views} views of {backbone.image_size} pixels"),
         ("Training", f"{train.base_epochs} base epochs, {train.round_epochs} a round"),
         ("Seed", str(project.config.seed)),
-        ("Last entry", _moment(live[-1].at) if live else ""),
+        ("Last entry", _moment(events[-1].at) if events else ""),
     ]
     return [(key, value) for key, value in facts if value]
 
@@ -138,24 +123,23 @@ def _listed(first: str, *others: tuple[int, str]) -> str:
     return ", ".join([first, *(f"{n:,} {words}" for n, words in others if n)])
 
 
-def _answers(past: _Past, n_labels: int) -> str:
-    standing = past.standing
+def _answers(status: Status) -> str:
     return _listed(
-        count(n_labels, "label"),
-        (standing.n_passed, "skipped or unsure"),
-        (standing.n_junk, "junk"),
-        (len(standing.accepted), "accepted by page"),
-        (standing.counts["audit"], "in a blind audit"),
+        count(status.n_labelled, "label"),
+        (status.n_passed, "skipped or unsure"),
+        (status.n_junk, "junk"),
+        (status.n_accepted, "accepted by page"),
+        (status.n_audit, "in a blind audit"),
     )
 
 
-def _people(live: Iterable[LabelEvent], standing: Standing) -> str:
+def _people(labels: LabelView) -> str:
     """Who answered how much, the busiest first, and how often they agree."""
-    by_whom = Counter(event.who for event in live if event.kind in ANSWERS and event.source != "seed").most_common()
+    by_whom = labels.people.most_common()
     told = [f"{shown(who, 30)} ({n:,})" for who, n in by_whom[:_SHOWN_PEOPLE]]
     if len(by_whom) > _SHOWN_PEOPLE:
         told.append(f"{len(by_whom) - _SHOWN_PEOPLE} more")
-    agreed = standing.agreement
+    agreed = labels.agreement
     if agreed.share is None:
         return ", ".join(told)
     images = count(agreed.n_rows, "image")
@@ -163,11 +147,7 @@ def _people(live: Iterable[LabelEvent], standing: Standing) -> str:
 
 
 def _rounds(past: _Past) -> str:
-    n_active = len(past.atlases) - 1
-    learned = past.project.store.runs()[n_active]
-    n_waiting = sum(
-        event.kind == "label" and event.id > learned and not event.is_audit for event in past.standing.answers.values()
-    )
+    n_active, n_waiting = past.last.number, past.snapshot.n_new_labels
     waiting = f"; {count(n_waiting, 'label')} came in later" if n_waiting else ""
     return ("base training" if n_active == 0 else f"base training and {count(n_active, 'round')}") + waiting
 
@@ -177,7 +157,7 @@ def _moment(at: str) -> str:
 
 
 def _round_facts(past: _Past, number: int) -> RoundFacts:
-    metrics = read_json(past.project.run_folder(number) / "metrics.json")
+    metrics = past.project.metrics(number)
     facts = RoundFacts(
         number,
         metrics["n_queried"],
@@ -185,74 +165,68 @@ def _round_facts(past: _Past, number: int) -> RoundFacts:
         n_taught=metrics["n_labels"],
         n_classes=metrics["n_classes"],
     )
-    atlas, before = past.atlases[number], past.atlases[number - 1] if number else None
-    return facts if atlas is None else _with_atlas(facts, past.standing, atlas, before)
+    seen, before = past.rounds[number], past.rounds[number - 1] if number else None
+    return facts if seen is None else _with_view(facts, past.snapshot.labels, seen, before)
 
 
-def _with_atlas(facts: RoundFacts, standing: Standing, atlas: Atlas, before: Atlas | None) -> RoundFacts:
-    owned = [slot for slot, class_id in enumerate(atlas.facts["class_ids"]) if class_id]
-    audit = audit_of(standing, atlas)
+def _with_view(facts: RoundFacts, labels: LabelView, seen: RoundView, before: RoundView | None) -> RoundFacts:
+    audit = audit_of(labels, seen)
     return replace(
         facts,
-        named=float(atlas.sizes[owned].sum() / max(1, len(atlas.order))),
-        regrouped=atlas.facts["moved_share"],
+        named=seen.named_share,
+        regrouped=seen.facts["moved_share"],
         audit=Estimate(audit.n, audit.share, audit.low, audit.high) if audit else None,
-        mapping_changes=tuple(mapping_changes(standing.registry, before, atlas)) if before else (),
+        mapping_changes=tuple(mapping_changes(labels.registry, before, seen)) if before else (),
     )
 
 
-def _class_strip(past: _Past, number: int) -> ClassStrip:
+def _class_strip(snapshot: Snapshot, group: Group) -> ClassStrip:
     """A group as the last model sees it, with what people say of its members."""
-    group, members = past.groups.groups[number], past.groups.members(number, past.last)
-    said = past.groups.by_people[members]
-    said = said[said >= 0]
-    is_checked = group.class_id is not None and len(said) > 0
+    inside = snapshot.labels_inside(group.slots)
+    n_checked = sum(inside.values())
+    is_checked = group.info is not None and n_checked > 0
+    members, labelled = snapshot.members(group), snapshot.labelled(group)
     return ClassStrip(
         group.name,
         group.is_new,
         len(members),
         members[:_THUMBNAILS],
-        _answered_rows(past, number),
-        purity=float((said == number).mean()) if is_checked else None,
-        n_checked=len(said) if is_checked else None,
-        is_named=group.class_id is not None,
+        labelled[snapshot.labels.how(labelled) != How.GIVEN],
+        purity=inside.get(snapshot.number(group), 0) / n_checked if is_checked else None,
+        n_checked=n_checked if is_checked else None,
+        is_named=group.info is not None,
     )
-
-
-def _answered_rows(past: _Past, number: int) -> IntArray:
-    """The rows that people gave to a group after the start, the latest answer first."""
-    answers = past.standing.answers
-    rows = [row for row in np.flatnonzero(past.groups.by_people == number).tolist() if answers[row].source != "seed"]
-    return np.array(sorted(rows, key=lambda row: -answers[row].id), np.int64)
 
 
 def _maps(past: _Past) -> tuple[FeatureMap, ...]:
     """The same rows in the same colours at each moment; of many rows a sample, and all answered ones."""
-    groups = past.groups
-    answered = groups.by_people >= 0
-    answered[[row for row, event in past.standing.answers.items() if event.source == "seed"]] = False
-    order = np.sort(past.last.order)
+    snapshot, order = past.snapshot, past.last.train_rows
+    answered = np.zeros(past.project.n_rows, np.bool_)
+    answered[snapshot.labels.rows((How.ANSWERED, How.HELD))] = True
     rows = np.union1d(order[:: 1 + len(order) // _MAP_POINTS], order[answered[order]])
-    rows = rows[groups.now[rows] >= 0]
-    is_new = np.array([group.is_new for group in groups.groups], np.bool_)[groups.now[rows]]
+    group = snapshot.says(rows).group
+    rows, group = rows[group != NO_GROUP], group[group != NO_GROUP]
+    is_new = np.array(snapshot.is_new, np.bool_)[group]
     return tuple(
-        FeatureMap(_title(atlas), np.asarray(atlas.xy[rows]), groups.now[rows], is_new, answered[rows], groups.names)
-        for atlas in past.moments
+        FeatureMap(_title(seen), np.asarray(seen.xy[rows]), group, is_new, answered[rows], tuple(snapshot.names))
+        for seen in past.moments
     )
 
 
-def _title(atlas: Atlas) -> str:
-    return f"After round {atlas.number}" if atlas.number else "After base training"
+def _title(seen: RoundView) -> str:
+    return f"After round {seen.number}" if seen.number else "After base training"
 
 
-def _confidence(past: _Past, atlas: Atlas) -> Confidence:
+def _confidence(past: _Past, seen: RoundView) -> Confidence:
     """The highest probabilities of the rows that the last round had no label of, at an earlier or the last round."""
-    project = past.project
-    pool = project.labels(project.store.runs()[past.last.number])[0].pool_rows
-    pool = pool[atlas.top_slots[pool, 0] != NO_SLOT]
-    top = atlas.top_probs[pool, 0].astype(np.float64)
-    is_new = novel_slots(past.standing.registry, atlas)[atlas.top_slots[pool, 0]]
-    return Confidence(_title(atlas), top[~is_new], top[is_new])
+    learned = past.snapshot.learned
+    assert learned is not None
+    pool = seen.train_rows
+    pool = pool[(learned.how(pool) == How.NOTHING) & (seen.top_slots[pool, 0] != NO_SLOT)]
+    top = seen.top_probs[pool, 0].astype(np.float64)
+    numbers = past.snapshot.group_of_slot[seen.top_slots[pool, 0]]
+    is_new = np.array(past.snapshot.is_new, np.bool_)[numbers]
+    return Confidence(_title(seen), top[~is_new], top[is_new])
 
 
 def _thumbnail(project: Project) -> Thumbnail | None:
@@ -273,7 +247,7 @@ def _thumbnail(project: Project) -> Thumbnail | None:
 
 def _commands(project: Project) -> tuple[str, ...]:
     """By the project's name alone: a report is passed on, and where it was made is nobody's business."""
-    name = _name(project)
+    name = project.name
     name = f"./{name}" if name.startswith("-") else name
     folder, report, results = (shlex.quote(name + ending) for ending in ("", "-report", "-results"))
     return (

@@ -1,6 +1,6 @@
-"""What the page reads of a round, as arrays on disk, so that showing never needs the model.
+"""A finished round: ``RoundView``, the one reading of what its model says, as arrays that need no model.
 
-    cache/atlas/003/  top_slots.npy top_probs.npy features.npy xy.npy order.npy starts.npy  facts.json (last)
+    cache/rounds/003/  top_slots.npy top_probs.npy features.npy xy.npy order.npy starts.npy  facts.json (last)
 
 It can be made again from the round at any time. ``order`` lists the train rows slot by slot, in each slot the most
 probable first; ``starts[k]`` is where slot k begins.
@@ -8,17 +8,25 @@ probable first; ``starts[k]`` is where slot k begins.
 
 from __future__ import annotations
 
+import math
 import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from agcd.app.labels import How, LabelView
+from agcd.app.store.classes import NO_CLASS, Registry
 from agcd.io import atomic_write, read_json, write_json
 from agcd.layout import Plane, lay_out
+from agcd.report.words import shown
 from agcd.types import BoolArray, FloatArray, IntArray
 
 N_TOP = 5
@@ -28,8 +36,9 @@ SEARCH_ROWS = 20_000
 
 
 @dataclass(frozen=True)
-class Atlas:
-    """One round as the page sees it; rows that cannot be read have slot −1."""
+class RoundView:
+    """One round; rows that cannot be read have slot −1. ``facts`` are ``model_id``, ``n_old``, ``n_slots``, by slot
+    ``class_ids`` (the class that the mapping gave it) and ``stability``, and ``moved_share``."""
 
     number: int
     facts: dict[str, Any]
@@ -49,6 +58,29 @@ class Atlas:
     @property
     def n_old(self) -> int:
         return int(self.facts["n_old"])
+
+    @property
+    def class_ids(self) -> list[str | None]:
+        """By slot, the id of the class that the mapping gave it when the round ended."""
+        ids: list[str | None] = self.facts["class_ids"]
+        return ids
+
+    @property
+    def named_ids(self) -> list[str | None]:
+        """By slot, the id of the class whose name it took when the round ended (``slot_owners``)."""
+        ids: list[str | None] = self.facts.get("named_ids", self.class_ids)  # up to version 0.1 the mapping's word
+        return ids
+
+    @property
+    def n_named(self) -> int:
+        """Slots that had a name when the round ended."""
+        return sum(class_id is not None for class_id in self.named_ids)
+
+    @property
+    def named_share(self) -> float:
+        """The share of train rows in them."""
+        named = [slot for slot, class_id in enumerate(self.named_ids) if class_id is not None]
+        return float(self.sizes[named].sum() / max(1, len(self.order)))
 
     @property
     def sizes(self) -> IntArray:
@@ -88,11 +120,6 @@ class Atlas:
         """All rows by slot, in each the most probable first."""
         return np.lexsort((-self.top_probs[:, 0].astype(np.float32), self.top_slots[:, 0]))
 
-    def border(self, slot: int, n: int) -> IntArray:
-        """The ``n`` members of a slot that could most easily belong elsewhere."""
-        members = self.members(slot)
-        return members[np.argsort(self.margin(members), kind="stable")[:n]]
-
     def vectors(self, rows: IntArray) -> NDArray[np.float32]:
         """Unit-length features of ``rows``; none where the cache has gone."""
         if self.features is None:
@@ -114,22 +141,78 @@ class Atlas:
         return rows[best], similarity[best]
 
 
-def atlas_folder(project_folder: Path, number: int) -> Path:
-    return project_folder / "cache" / "atlas" / f"{number:03d}"
+def slot_owners(view: LabelView, round_view: RoundView) -> IntArray:
+    """(K,) the place of the class that each slot is named after, or −1: the one rule by which groups get names.
+
+    A slot takes a class's name only if that class holds most of the slot's labels *and* the slot holds most of that
+    class's labels. Most is more than any other; where two are level, the mapping of the round decides, or nobody. So
+    one label that strayed into a group names nothing, and a disputed group stays without a name. Labels count for the
+    class that they were given to, so that a class that was merged into another brings its slot along.
+    """
+    registry, counts = view.registry, slot_votes(view, round_view)
+    owners = np.full(round_view.n_slots, NO_CLASS, np.int64)
+    mapped = {
+        registry.place_of.get(class_id or "", NO_CLASS): slot for slot, class_id in enumerate(round_view.class_ids)
+    }
+    slot_of, class_of = _most(counts, 0, mapped), _most(counts, 1, {slot: place for place, slot in mapped.items()})
+    for place, slot in slot_of.items():
+        if class_of.get(slot) == place:
+            owners[slot] = registry.merged_place[place]
+    return owners
 
 
-def has_atlas(project_folder: Path, number: int) -> bool:
-    return (atlas_folder(project_folder, number) / "facts.json").exists()
+def places(registry: Registry, class_ids: Iterable[str | None]) -> list[int]:
+    """The place of each class id; −1 for none, and for one that is not known here."""
+    return [registry.place_of.get(class_id or "", NO_CLASS) for class_id in class_ids]
 
 
-def open_atlas(project_folder: Path, number: int) -> Atlas | None:
-    """The atlas of a round, memory-mapped, or None where it has to be made again."""
-    folder = atlas_folder(project_folder, number)
+Votes = dict[tuple[int, int], int]
+"""How many labels of the class at a place lie in a slot, by (place, slot)."""
+
+
+def slot_votes(view: LabelView, round_view: RoundView) -> Votes:
+    """What people say of the members of each slot, by the labels that training learns, before merges."""
+    slots = round_view.top_slots[view.labels["row"], 0].astype(np.int64)
+    known = slots != NO_SLOT
+    pairs = np.stack([view.labels["class"][known], slots[known]], axis=1)
+    found, n = np.unique(pairs, axis=0, return_counts=True) if len(pairs) else (pairs, np.empty(0, np.int64))
+    return {(place, slot): count for (place, slot), count in zip(found.tolist(), n.tolist(), strict=True)}
+
+
+def _most(votes: Votes, side: int, mapped: Mapping[int, int]) -> dict[int, int]:
+    """By class (``side`` 0) or slot (1), its counterpart with most votes; level ones are settled by ``mapped``."""
+    ranked: dict[int, list[tuple[int, bool, int]]] = defaultdict(list)
+    for pair, n in votes.items():
+        key, other = pair[side], pair[1 - side]
+        ranked[key].append((n, mapped.get(key) == other, other))
+    best = {key: sorted(others)[-2:] for key, others in ranked.items()}
+    return {key: others[-1][2] for key, others in best.items() if len(others) == 1 or others[-1][:2] != others[0][:2]}
+
+
+def round_folder(project_folder: Path, number: int) -> Path:
+    return project_folder / "cache" / "rounds" / f"{number:03d}"
+
+
+def adopt_old_cache(project_folder: Path) -> None:
+    """Up to version 0.1 the folder was called ``cache/atlas``; its content is the same."""
+    old, new = (project_folder / "cache" / name for name in ("atlas", "rounds"))
+    if old.is_dir() and not new.exists():
+        with suppress(OSError):  # another process was faster, or nothing may be written here
+            old.rename(new)
+
+
+def has_round_view(project_folder: Path, number: int) -> bool:
+    return (round_folder(project_folder, number) / "facts.json").exists()
+
+
+def open_round_view(project_folder: Path, number: int) -> RoundView | None:
+    """The view of a round, memory-mapped, or None where it has to be made again."""
+    folder = round_folder(project_folder, number)
     if not (folder / "facts.json").exists():
         return None
     arrays = {name: _read(folder, name) for name in ("top_slots", "top_probs", "xy", "order", "starts")}
     has_features = (folder / "features.npy").exists()
-    return Atlas(
+    return RoundView(
         number,
         read_json(folder / "facts.json"),
         features=_read(folder, "features") if has_features else None,
@@ -137,29 +220,62 @@ def open_atlas(project_folder: Path, number: int) -> Atlas | None:
     )
 
 
-def write_atlas(
+def round_view_of_run(
+    run_folder: Path, number: int, class_ids: Sequence[str], n_old: int, is_test: BoolArray
+) -> RoundView:
+    """What ``predictions.parquet`` of a finished run says, where the cache has gone: enough for names and exports, with
+    neither features nor a map."""
+    stored = pq.read_table(run_folder / "predictions.parquet", columns=["row", "slot", "probability"])
+    top_slots = np.full((len(is_test), 1), NO_SLOT, np.int32)
+    top_probs = np.zeros((len(is_test), 1), np.float16)
+    rows = stored["row"].to_numpy()
+    top_slots[rows, 0], top_probs[rows, 0] = stored["slot"].to_numpy(), stored["probability"].to_numpy()
+    facts = {"n_old": n_old, "n_slots": read_json(run_folder / "metrics.json")["n_slots"]}
+    facts |= {"class_ids": ids_by_slot(run_folder, class_ids, facts["n_slots"])}
+    order, starts = _in_order(top_slots, top_probs, ~is_test, facts["n_slots"])
+    nowhere = np.full((len(is_test), 2), np.nan, np.float32)
+    return RoundView(number, facts, top_slots, top_probs, nowhere, order, starts, None)
+
+
+def ids_by_slot(run_folder: Path, class_ids: Sequence[str], n_slots: int) -> list[str | None]:
+    """By slot, the id of the class that the mapping of a run gave it; ``class_ids`` are those of its class numbers."""
+    slot_of_class = read_json(run_folder / "mapping.json")["last"]["slot_of_class"]
+    owner: list[str | None] = [None] * n_slots
+    for class_id, slot in zip(class_ids, slot_of_class, strict=True):
+        owner[slot] = class_id
+    return owner
+
+
+def write_round_view(
     project_folder: Path,
     number: int,
     top_slots: NDArray[np.int32],
     top_probs: NDArray[np.float16],
     features: NDArray[np.float16],
-    is_train: BoolArray,
+    labels: LabelView,
     facts: dict[str, Any],
-) -> Atlas:
-    """Lay out and store what a round says of every row. ``facts`` holds n_old, n_slots and class_ids, by slot."""
-    before = open_atlas(project_folder, number - 1) if number else None
-    order, starts = _in_order(top_slots, top_probs, is_train, facts["n_slots"])
+) -> RoundView:
+    """Lay out and store what a round says of every row.
+
+    ``labels`` is what the round learned from; ``facts`` holds model_id, n_old, n_slots and, by slot, class_ids.
+    """
+    before = open_round_view(project_folder, number - 1) if number else None
+    order, starts = _in_order(top_slots, top_probs, ~labels.is_test, facts["n_slots"])
     xy = lay_out(features, np.sort(order), before.xy if before else None)
     arrays: dict[str, NDArray[Any]] = {"top_slots": top_slots, "top_probs": top_probs, "features": features, "xy": xy}
     arrays |= {"order": order, "starts": starts}
-    folder = atlas_folder(project_folder, number)
+    folder = round_folder(project_folder, number)
     shutil.rmtree(folder, ignore_errors=True)
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as aside, aside.open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
-    write_json(folder / "facts.json", facts | _against_the_round_before(top_slots, order, starts, before))
+    facts = facts | _against_the_round_before(top_slots, order, starts, before)
+    ids = [info.id for info in labels.registry.infos]
+    made = RoundView(number, facts, top_slots, top_probs, xy, order, starts, features)
+    named = [ids[place] if place != NO_CLASS else None for place in slot_owners(labels, made).tolist()]
+    write_json(folder / "facts.json", facts | {"named_ids": named})
     _forget_features_before(project_folder, number)
-    opened = open_atlas(project_folder, number)
+    opened = open_round_view(project_folder, number)
     assert opened is not None
     return opened
 
@@ -184,7 +300,7 @@ def _in_order(
 
 
 def _against_the_round_before(
-    top_slots: NDArray[np.int32], order: IntArray, starts: IntArray, before: Atlas | None
+    top_slots: NDArray[np.int32], order: IntArray, starts: IntArray, before: RoundView | None
 ) -> dict[str, Any]:
     """By slot, the largest share of its members that were together before; and the share of all rows that moved."""
     n_slots = len(starts) - 1
@@ -200,10 +316,68 @@ def _against_the_round_before(
 
 
 def _forget_features_before(project_folder: Path, number: int) -> None:
-    """Features are the bulk of an atlas, and only the last round's are looked at."""
+    """Features are the bulk of a view, and only the last round's are looked at."""
     for earlier in range(number):
-        (atlas_folder(project_folder, earlier) / "features.npy").unlink(missing_ok=True)
+        (round_folder(project_folder, earlier) / "features.npy").unlink(missing_ok=True)
 
 
 def _read(folder: Path, name: str) -> Any:
     return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+
+
+_NAME_WIDTH = 40
+"""Columns that a name takes in a sentence at most; a person may give one of 200 characters."""
+_Z95 = 1.959964
+"""Two-sided 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a blind sample says about the model of a round: right answers, and the 95 % interval of their share."""
+
+    n: int
+    n_right: int
+    share: float
+    low: float
+    high: float
+
+
+def audit_of(view: LabelView, round_view: RoundView) -> Audit | None:
+    """How many of the blind answers the model of a round would have given; it never learned from them."""
+    rows = view.rows((How.HELD,))
+    slots = round_view.top_slots[rows, 0]
+    rows, slots = rows[slots != NO_SLOT], slots[slots != NO_SLOT]
+    if not len(rows):
+        return None
+    owners = view.registry.merged_place[places(view.registry, round_view.named_ids)]
+    right = int((owners[slots] == view.classes_of(rows)).sum())
+    low, high = wilson(right, len(rows))
+    return Audit(len(rows), right, right / len(rows), low, high)
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927), which also holds for few samples and shares near 0 or 1."""
+    share, square = right / n, _Z95**2
+    middle = (share + square / (2 * n)) / (1 + square / n)
+    half = _Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def mapping_changes(registry: Registry, before: RoundView, after: RoundView) -> list[str]:
+    """Which classes came, went or changed their group, in words."""
+    then, now = ({c: slot for slot, c in enumerate(seen.named_ids) if c} for seen in (before, after))
+    names = {info.id: shown(info.name, _NAME_WIDTH) for info in registry.infos}
+    sentences, n_kept = [], 0
+    for class_id, slot in now.items():
+        name = names.get(class_id, "a class taken back since")
+        if class_id not in then:
+            n_pictures = int(after.sizes[slot])
+            pictures = "1 picture" if n_pictures == 1 else f"{n_pictures} pictures"
+            sentences.append(f"{name} is new and owns group #{slot} ({pictures}).")
+        elif then[class_id] != slot:
+            sentences.append(f"{name} moved from group #{then[class_id]} to group #{slot}.")
+        else:
+            n_kept += 1
+    gone = [names[class_id] for class_id in then if class_id not in now and class_id in names]
+    sentences += [f"{name} has no group of its own any more." for name in gone]
+    return [*sentences, "1 class kept its group." if n_kept == 1 else f"{n_kept} classes kept their group."]

@@ -54,7 +54,7 @@ def with_labels(found: Sized, n_labels: int | None) -> Sized:
 
 def _project(folder: Path, n_classes: int | None) -> Sized:
     with Project.open(folder) as project:
-        labels, _ = project.labels()
+        labels, _ = project.label_state()
         n_slots = n_classes or project.n_slots_known or max(2, 2 * labels.n_old)
         size = Size(len(labels.train_rows), int(project.is_test.sum()), n_slots, len(labels.labelled_rows))
         return Sized(project.config, size, None)

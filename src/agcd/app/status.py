@@ -1,41 +1,69 @@
-"""Where a project stands, in numbers and in words."""
+"""Where a project stands, in numbers and in words: one count of everything, for the page and the command line."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from agcd.app.store.events import live_events, n_confirmed
-from agcd.app.store.fold import Agreement, agreement
-from agcd.app.store.queries import latest_query
+from agcd.app.labels import Agreement, How
+from agcd.app.project import Project
+from agcd.app.snapshot import Snapshot
+from agcd.app.store.classes import Status as ClassStatus
+from agcd.types import NumberOfClasses
 
-if TYPE_CHECKING:
-    from agcd.app.project import Project
+
+@dataclass(frozen=True)
+class ClassCount:
+    """A class in use, and how many labels of it training learns."""
+
+    name: str
+    status: ClassStatus
+    n_labels: int
 
 
 @dataclass(frozen=True)
 class Status:
-    """What is known, asked and trained."""
+    """What is known, asked and trained. Rows are counted once: given, answered, held, accepted, passed or junk."""
 
+    name: str
     n_images: int
     n_test: int
     n_set_aside: int
     n_seeds: int
+    """Rows whose label was known from the start."""
+    n_labelled: int
+    """Rows that people labelled since."""
     n_answers: int
-    """Confirmed answers: what the budget counts."""
+    """Labels that people gave: what the budget counts; two people may label one row."""
+    n_accepted: int
+    n_audit: int
+    """Rows of a blind audit: neither learned nor asked about."""
     n_passed: int
     n_junk: int
+    n_questions: int
     n_open: int
-    """Questions of the last query that wait for an answer."""
+    """Questions of the present query, and how many of them wait for an answer."""
+    n_audit_open: int
+    classes: tuple[ClassCount, ...]
     n_slots: int | None
-    """None: neither given nor estimated yet."""
+    """Classes looked for; None: neither given nor estimated yet."""
+    estimate: NumberOfClasses | None
     n_finished: int
     in_training: bool
     is_due: bool
-    classes: tuple[tuple[str, str, int], ...]
-    """Name, old or novel, number of labels."""
+    n_new_answers: int
+    """Labels that no round has learned from yet."""
+    n_slots_fixed: bool
+    """Training has begun: the number of classes only grows by naming them."""
     agreement: Agreement
+    last_event: int
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_novel(self) -> int:
+        return sum(found.status == "novel" for found in self.classes)
 
     def lines(self) -> list[str]:
         """The same in words."""
@@ -44,12 +72,13 @@ class Status:
         else:
             state = "labels have changed since: train the next one" if self.is_due else "nothing new to learn"
         looked_for = f"{self.n_slots} looked for" if self.n_slots else "how many there are is not estimated yet"
+        others = [(self.n_accepted, "accepted by page"), (self.n_audit, "held for an audit")]
         lines = [
             f"images   {self.n_images}, {self.n_test} of them test; {self.n_set_aside} file(s) set aside",
             f"labels   {self.n_seeds} from the start, {self.n_answers} answered; "
-            f"{self.n_passed} passed, {self.n_junk} junk",
-            f"classes  {len(self.classes)} named, {looked_for}",
-            *(f"  {name} ({kind}): {count}" for name, kind, count in self.classes),
+            f"{self.n_passed} passed, {self.n_junk} junk" + "".join(f", {n} {words}" for n, words in others if n),
+            f"classes  {self.n_classes} named, {looked_for}",
+            *(f"  {found.name} ({found.status}): {found.n_labels}" for found in self.classes),
             f"rounds   {self.n_finished} finished; {state}",
             f"open     {self.n_open} question(s)",
         ]
@@ -59,29 +88,37 @@ class Status:
         return lines
 
 
-def status_of(project: Project) -> Status:
-    """Read everything once; torch is not needed."""
-    live = live_events(project.store.events())
-    labels, class_ids = project.labels()
-    registry = project.store.registry()
-    count = Counter(labels.y_class[labels.labelled_rows].tolist())
-    query = latest_query(project.store)
-    pool = set(labels.pool_rows.tolist())
+def status_of(project: Project, snapshot: Snapshot | None = None) -> Status:
+    """Where ``project`` stands at ``snapshot``, or now."""
+    snapshot = snapshot or project.snapshot()
+    labels, query = snapshot.labels, snapshot.asked.query
+    n_labels = labels.n_labels_of_class
     return Status(
-        n_images=len(project.keys),
-        n_test=int(project.is_test.sum()),
-        n_set_aside=len(project.store.quarantine()),
-        n_seeds=len(labels.seed_rows),
-        n_answers=n_confirmed(live),
-        n_passed=int(labels.passed.sum()),
-        n_junk=int((labels.held_out & ~project.is_test).sum()),
-        n_open=sum(question.row in pool for question in query.questions) if query else 0,
-        n_slots=project.n_slots_known,
-        n_finished=project.n_finished,
-        in_training=project.in_training,
-        is_due=project.is_due,
+        name=project.name,
+        n_images=project.n_rows,
+        n_test=project.n_test,
+        n_set_aside=project.n_set_aside,
+        n_seeds=labels.n(How.GIVEN),
+        n_labelled=labels.n(How.ANSWERED),
+        n_answers=labels.n_answers,
+        n_accepted=labels.n(How.ACCEPTED),
+        n_audit=labels.n(How.HELD),
+        n_passed=labels.n(How.SKIPPED, How.UNSURE),
+        n_junk=labels.n(How.JUNK),
+        n_questions=len(query.questions) if query else 0,
+        n_open=snapshot.n_open,
+        n_audit_open=snapshot.n_audit_open,
         classes=tuple(
-            (labels.classes[c], registry.classes[class_id].status, count[c]) for c, class_id in enumerate(class_ids)
+            ClassCount(info.name, info.status, int(n_labels[labels.registry.place_of[info.id]]))
+            for info in labels.classes_in_use
         ),
-        agreement=agreement(live, registry),
+        n_slots=project.n_slots_known,
+        estimate=project.estimated_classes(),
+        n_finished=snapshot.n_finished,
+        in_training=snapshot.in_training,
+        is_due=snapshot.is_due,
+        n_new_answers=snapshot.n_new_labels,
+        n_slots_fixed=0 in snapshot.runs,
+        agreement=labels.agreement,
+        last_event=labels.last_event,
     )

@@ -16,7 +16,7 @@ from agcd.errors import AgcdError
 _WRITE_SECONDS = 0.2
 
 
-class Told:
+class ProgressFile:
     """Writes how far the work is, a few times a second at most."""
 
     training = "training"
@@ -52,7 +52,7 @@ class Told:
 def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
     """Do the work of one job, telling how far it is; a user's mistake ends it with one sentence."""
     folder = project_folder / "cache" / "job"
-    told = Told(folder, JobState("running", kind, began=time.time(), pid=os.getpid()))
+    told = ProgressFile(folder, JobState("running", kind, began=time.time(), pid=os.getpid()))
     told.stage("starting")
     try:
         with Project.open(project_folder) as project:
@@ -65,18 +65,18 @@ def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
         raise
 
 
-def prepare(project: Project, told: Told, n_questions: int | None) -> None:
+def prepare(project: Project, told: ProgressFile, n_questions: int | None) -> None:
     """Features of every image, and how many classes there seem to be."""
     from agcd.app import model
 
     told.stage("reading images")
     features = model.row_features(project, told.progress)
-    if project.n_finished == 0 and project.labels()[0].n_old:
+    if project.n_finished == 0 and project.label_state()[0].n_old:
         told.stage("estimating the number of classes")
         model.estimate_classes(project, features, told.progress)
 
 
-def next_round(project: Project, told: Told, n_questions: int | None) -> None:
+def next_round(project: Project, told: ProgressFile, n_questions: int | None) -> None:
     """Train on everything said so far, then choose the next questions."""
     from agcd.app import model
 
@@ -85,10 +85,10 @@ def next_round(project: Project, told: Told, n_questions: int | None) -> None:
     told.stage("reading images")
     model.train(project, told.epoch, told.progress)
     told.stage("choosing questions")
-    project.ask(n_questions)
+    model.ask(project, n_questions)
 
 
-def export(project: Project, told: Told, n_questions: int | None) -> None:
+def export(project: Project, told: ProgressFile, n_questions: int | None) -> None:
     """The files of the classifier and the report, for download."""
     from agcd.app.export.files import export_all
     from agcd.app.report import write_project_report

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+from agcd.app.model import ask, train
 from agcd.app.project import Project
 from agcd.data.tables import write_table
 from agcd.errors import DataError
@@ -27,8 +28,8 @@ def make_project(cell: Cell, folder: Path, out: Path, cache_dir: Path) -> Projec
     settings = {**cell.settings, "seed": cell.seed, "query": dict(cell.config.query.model_dump(exclude_none=True))}
     project = Project.create(folder, root, folder / "labels.csv", loaded.n_slots, settings)
     _take_over(cell, project, out, cache_dir)
-    project.train()
-    project.ask()
+    train(project)
+    ask(project)
     return project
 
 

@@ -15,16 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from agcd.app.answers import Answer
+from agcd.app.answers import Answer, write_answers
 from agcd.app.export.classifier import load_classifier
 from agcd.app.export.coco import to_coco
 from agcd.app.export.files import export_all, export_file, light_files, tell_label_studio
 from agcd.app.export.preprocessing import preprocess
+from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.app.store.events import LabelEvent
 from agcd.errors import ConfigError, DataError
 from agcd.features.onnx_graph import has_onnx
-from support.projects import N_IMAGES, answer_all, make_project
+from support.projects import N_IMAGES, answer_all, make_project, predictions
 
 TABLES = {"labels.csv", "labels.parquet", "predictions.csv", "predictions.parquet"}
 OTHERS = {"labels.coco.json", "labels.label-studio.json", "label-studio-config.xml", "model.safetensors", "model.json"}
@@ -35,23 +36,23 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with two rounds, a class that would run as a formula, and one image thrown out."""
     folder = tmp_path_factory.mktemp("trained")
     with make_project(folder) as project:
-        project.train()
+        train(project)
         answer_all(project)
-        pool = project.labels()[0].pool_rows.tolist()
-        project.tell([Answer(pool[0], "junk"), Answer(pool[1], "=cmd|calc")], who="bob")
-        project.train()
+        pool = project.label_state()[0].pool_rows.tolist()
+        write_answers(project, [Answer(pool[0], "junk"), Answer(pool[1], "=cmd|calc")], who="bob")
+        train(project)
     return folder / "project"
 
 
 def accept(project: Project, row: int, name: str, **values: Any) -> LabelEvent:
-    info = project.store.registry().find(name)
+    info = project.labels().registry.find(name)
     assert info is not None
     event = LabelEvent("accept", "ann", "human", row=row, class_id=info.id, **values)
     return project.store.append([event])[0]
 
 
 def said(project: Project, row: int) -> tuple[str, str]:
-    table = project.predictions()
+    table = predictions(project)
     place = table["row"].index(row)
     return table["class"][place], table["by"][place]
 
@@ -64,14 +65,14 @@ def test_everything_is_written_and_nothing_else(trained: Path, tmp_path: Path) -
             content = (tmp_path / "out" / name).read_bytes()
             assert content == export_file(project, name), name
             assert str(trained.parent).encode() not in content, name
-        assert pq.read_table(tmp_path / "out" / "predictions.parquet").to_pydict() == project.predictions()
+        assert pq.read_table(tmp_path / "out" / "predictions.parquet").to_pydict() == predictions(project)
 
 
 def test_the_exported_classifier_says_what_the_predictions_say(trained: Path, tmp_path: Path) -> None:
     with Project.open(trained) as project:
         export_all(project, tmp_path / "out", onnx=False)
         classifier = load_classifier(tmp_path / "out")
-        table = project.predictions()
+        table = predictions(project)
         views = np.stack([preprocess(project.images / path, classifier.image_size) for path in table["path"]])
     probabilities = classifier(torch.from_numpy(views)).numpy()
     assert np.mean(probabilities.argmax(1) == table["slot"]) > 0.95  # the round's own features were kept in float16
@@ -87,14 +88,14 @@ def test_the_onnx_file_names_the_classes_of_the_project(trained: Path, tmp_path:
     assert has_onnx()
     with Project.open(trained) as project:
         export_all(project, tmp_path, onnx=True)
-        names, _ = project.slot_names()
-        table = project.predictions()
+        names = project.snapshot().slot_names
+        table = predictions(project)
         views = np.stack([preprocess(project.images / path, 32) for path in table["path"]])
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     probabilities, slots, classes = session.run(["probabilities", "slot", "class"], {"image": views})
     expected = load_classifier(tmp_path)(torch.from_numpy(views)).numpy()
     np.testing.assert_allclose(probabilities, expected, atol=1e-4)
-    assert classes.tolist() == [names[slot] or f"unnamed #{slot}" for slot in slots]
+    assert classes.tolist() == [names[slot][0] for slot in slots]
     assert len(set(classes.tolist())) > 2
 
 
@@ -152,8 +153,8 @@ def test_labels_can_be_had_before_the_first_training(tmp_path: Path) -> None:
 
 def test_rows_accepted_by_page_bear_their_class_until_a_person_labels_them(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        row, other = project.labels()[0].pool_rows[:2].tolist()
+        train(project)
+        row, other = project.label_state()[0].pool_rows[:2].tolist()
         assert said(project, row)[1] == "model"
         accept(project, row, "green-square")
         last = accept(project, row, "blue-triangle", group="page")
@@ -161,19 +162,19 @@ def test_rows_accepted_by_page_bear_their_class_until_a_person_labels_them(tmp_p
         assert said(project, row) == ("blue-triangle", "page")
         project.store.append([LabelEvent("void", "ann", "human", payload={"target": last.uid})])
         assert said(project, row) == ("green-square", "page")
-        project.tell([Answer(row, "unsure")])
+        write_answers(project, [Answer(row, "unsure")])
         assert said(project, row) == ("green-square", "page")
-        project.tell([Answer(row, "orange-circle"), Answer(other, "junk")])
+        write_answers(project, [Answer(row, "orange-circle"), Answer(other, "junk")])
         assert said(project, row) == ("orange-circle", "human")
-        assert other not in project.predictions()["row"]
+        assert other not in predictions(project)["row"]
 
 
 def test_accepted_rows_follow_a_merge(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        row = int(project.labels()[0].pool_rows[0])
+        train(project)
+        row = int(project.label_state()[0].pool_rows[0])
         accept(project, row, "green-square")
-        source, into = (project.store.registry().find(name) for name in ("green-square", "blue-triangle"))
+        source, into = (project.labels().registry.find(name) for name in ("green-square", "blue-triangle"))
         assert source is not None
         assert into is not None
         project.store.append([LabelEvent("merge", "ann", "human", class_id=source.id, payload={"into": into.id})])
@@ -182,9 +183,9 @@ def test_accepted_rows_follow_a_merge(tmp_path: Path) -> None:
 
 def test_labels_of_a_blind_audit_are_a_persons(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
-        row = int(project.labels()[0].pool_rows[0])
-        info = project.store.registry().find("green-square")
+        train(project)
+        row = int(project.label_state()[0].pool_rows[0])
+        info = project.labels().registry.find("green-square")
         assert info is not None
         project.store.append(
             [LabelEvent("label", "ann", "human", row=row, class_id=info.id, round=1, payload={"audit": True})]
@@ -236,7 +237,7 @@ def test_label_studio_gives_back_what_it_got(trained: Path, tmp_path: Path) -> N
 
 def test_answers_from_label_studio_are_stored_for_each_person_all_or_none(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        rows = project.labels()[0].pool_rows[:3].tolist()
+        rows = project.label_state()[0].pool_rows[:3].tolist()
         tasks = json.loads(export_file(project, "labels.label-studio.json"))
         value = {"from_name": "class", "type": "choices", "value": {"choices": ["kite"]}}
         for row, annotation in zip(
@@ -257,5 +258,5 @@ def test_answers_from_label_studio_are_stored_for_each_person_all_or_none(tmp_pa
         del tasks[rows[2]]["annotations"]
         file.write_text(json.dumps(tasks))
         told = tell_label_studio(project, file)
-        assert told["eve@example.org"].new_classes == ("kite",)
+        assert told["eve@example.org"].new_classes[0].name == "kite"
         assert told["annotator 7"].counts == {"skip": 1}

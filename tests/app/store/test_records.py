@@ -7,15 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from agcd.app.labels import LabelLog
+from agcd.app.questions import QueryLog, claim
 from agcd.app.store import schema
-from agcd.app.store.classes import MAX_NAME, clean_class_name
-from agcd.app.store.events import LabelEvent, live_events
-from agcd.app.store.queries import claim
+from agcd.app.store.classes import MAX_NAME, Registry, clean_class_name
+from agcd.app.store.events import LabelEvent
 from agcd.app.store.store import Store
 from agcd.errors import DataError, StorageError
-from support.events import create, label, merge, open_store, rename, void
+from support.events import create, label, merge, open_log, open_store, rename, void
+
+M003 = [(3, "m003_no_note_of_voided_events")]
 
 
 @pytest.fixture
@@ -87,51 +91,80 @@ def test_the_same_uid_with_other_content_is_refused_and_nothing_of_its_batch_is_
 def test_what_makes_no_sense_is_refused_in_one_sentence(store: Store, event: LabelEvent, sentence: str) -> None:
     before = store.events()
     with pytest.raises(DataError, match=sentence) as refused:
-        store.append([event])
+        open_log().append(store, [event])
     assert len(str(refused.value).splitlines()) == 1
     assert store.events() == before
 
 
+def registry_of(store: Store) -> Registry:
+    return open_log().view(store).registry
+
+
 def test_rename_merge_and_retire_are_undone_like_answers(store: Store) -> None:
-    store.append([create("dog"), rename("dog", "hound")])
-    merged = store.append([merge("dog", "cat")])[0]
-    registry = store.registry()
+    log = open_log()
+    log.append(store, [create("dog")])
+    log.append(store, [rename("dog", "hound")])
+    merged = log.append(store, [merge("dog", "cat")])[0]
+    registry = log.view(store).registry
     found = registry.find("HOUND")
     assert found is not None
     assert found.name == "cat"
     assert registry.classes["id of dog"].status == "merged"
-    undone = store.append([void(merged.uid)])[0]
-    assert [info.name for info in store.registry().classes.values() if info.status == "novel"] == ["cat", "hound"]
-    store.append([void(undone.uid), LabelEvent("retire", "ann", "human", class_id="id of cat")])
-    assert [info.status for info in store.registry().classes.values()] == ["retired", "merged"]
+    undone = log.append(store, [void(merged.uid)])[0]
+    assert [info.name for info in log.view(store).registry.infos if info.status == "novel"] == ["cat", "hound"]
+    log.append(store, [void(undone.uid), LabelEvent("retire", "ann", "human", class_id="id of cat")])
+    assert [info.status for info in log.view(store).registry.infos] == ["retired", "merged"]
+    assert registry_of(store) == log.view(store).registry
 
 
 def test_undoing_a_rename_never_makes_twins(store: Store) -> None:
-    renamed = store.append([rename("cat", "lynx")])[0]
-    store.append([create("Cat", "second")])
+    log = open_log()
+    renamed = log.append(store, [rename("cat", "lynx")])[0]
+    log.append(store, [create("Cat", "second")])
     with pytest.raises(DataError, match="two classes called"):
-        store.append([void(renamed.uid)])
-    assert [info.name for info in store.registry().classes.values()] == ["lynx", "Cat"]
+        log.append(store, [void(renamed.uid)])
+    assert [info.name for info in registry_of(store).infos] == ["lynx", "Cat"]
 
 
 def test_merging_two_classes_into_each_other_ends() -> None:
-    from agcd.app.store.classes import fold_classes
-
-    events = [create("a"), create("b"), merge("a", "b"), merge("b", "a")]
-    registry = fold_classes(events)
+    registry = Registry().after([create("a"), create("b"), merge("a", "b"), merge("b", "a")])
     assert registry.resolve("id of a").id == registry.resolve("id of b").id == "id of b"
 
 
-def test_the_note_of_the_dead_says_what_the_fold_says(store: Store) -> None:
-    batch = store.append([label(0, group="batch"), label(1, group="batch"), label(2)])
-    undo = store.append([void("batch")])[0]
-    for expected in ([2], [0, 1, 2]):
-        live = live_events(store.events())
-        dead = {found[0] for found in store.select("SELECT event_id FROM dead")}
-        assert [e.row for e in live if e.kind == "label"] == expected
-        assert not dead & {e.id for e in live}
-        assert {e.id for e in batch} - {e.id for e in live} <= dead
-        store.append([void(undo.uid)])
+def test_what_is_rolled_back_was_never_said(store: Store) -> None:
+    log = open_log()
+    before = log.view(store)
+
+    def fail_after_writing() -> None:
+        with store.transaction():
+            log.append(store, [create("dog")])
+            assert "id of dog" in log.view(store).registry.classes, "inside, it is seen"
+            raise RuntimeError("broken off")
+
+    with pytest.raises(RuntimeError, match="broken off"):
+        fail_after_writing()
+    assert log.view(store) is before
+    log.append(store, [create("bird")])
+    assert [info.name for info in log.view(store).registry.infos] == ["cat", "bird"]
+
+
+def test_earlier_views_are_what_was_known_then(store: Store) -> None:
+    log = open_log()
+    for row in range(4):
+        log.append(store, [label(row)])
+    now = log.view(store)
+    for event, view in log.at(now, {2, 3, 5}).items():
+        assert view.last_event == event
+        assert view.n_answers == event - 1
+
+
+def test_a_log_that_is_read_late_stops_at_the_rounds_on_the_way(store: Store) -> None:
+    store.append([label(0)])
+    known = store.begin_run(0)
+    store.append([label(1)])
+    log = open_log()
+    now = log.view(store)
+    assert [view.n_answers for view in (now, log.at(now, {known})[known])] == [2, 1]
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\x00b", "a\nb", "tab\there", "x" * (MAX_NAME + 1), "\u202egpj", "Skip"])
@@ -168,8 +201,8 @@ def test_migrations_run_once_each_and_are_recorded(tmp_path: Path) -> None:
         schema.migrate(connection, path, (*schema.MIGRATIONS, m999_more))
     recorded = connection.execute("SELECT * FROM migrations").fetchall()
     connection.close()
-    assert recorded == [(1, "m001_initial"), (2, "m002_leases_by_browser"), (3, "m999_more")]
-    with pytest.raises(StorageError, match=r"newer version of agcd \(schema 3; this one knows 2\)"):
+    assert recorded == [(1, "m001_initial"), (2, "m002_leases_by_browser"), *M003, (4, "m999_more")]
+    with pytest.raises(StorageError, match=r"newer version of agcd \(schema 4; this one knows 3\)"):
         Store(path)
 
 
@@ -185,7 +218,9 @@ def test_records_of_the_first_version_are_brought_up_to_date(tmp_path: Path) -> 
     with Store(path) as store:
         store.append([create("cat"), label(0)])
         assert [event.kind for event in store.events()] == ["create", "label"]
-        assert claim(store, "q", "bob", overlap=2) == 0
+        query = QueryLog().asked(store).query
+        assert query is not None
+        assert claim(store, LabelLog(np.zeros(1, bool)), query, "bob", overlap=2) == 0
 
 
 def test_a_migration_that_fails_leaves_no_trace(tmp_path: Path) -> None:

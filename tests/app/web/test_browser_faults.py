@@ -6,7 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Route, expect
 
-from agcd.app.answers import Answer
+from agcd.app.answers import Answer, write_answers
+from agcd.app.model import ask, train
 from agcd.app.project import Project
 from support.browsers import (
     TRAINING_MS,
@@ -149,9 +150,9 @@ def hostile_project(folder: Path) -> Path:
     settings.write_text(f'protocol = "short"\n{settings.read_text()}')
     with Project.open(path) as project:
         rows = range(len(project.paths))[-len(NAMES) :]
-        project.tell([Answer(row, name) for row, name in zip(rows, NAMES, strict=True)])
-        project.train()
-        project.ask(6)
+        write_answers(project, [Answer(row, name) for row, name in zip(rows, NAMES, strict=True)])
+        train(project)
+        ask(project, 6)
     return path
 
 

@@ -167,7 +167,7 @@ def kill_both_in_training(scene: Scene) -> None:
 def is_broken_off(scene: Scene) -> bool:
     """Not so if the child had just finished the round when it was killed."""
     with Project.open(scene.project) as project:
-        return project.in_training
+        return project.snapshot().in_training
 
 
 def finish_round(scene: Scene) -> None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from agcd.app.web.images import PictureGone, Pictures
+from agcd.app.web.pictures import PictureGone, Pictures
 from agcd.io import digest_bytes
 from support.pictures import (
     counted,

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from agcd.app.web.auth import CSP
-from agcd.app.web.images import routes
+from agcd.app.web.pictures import routes
 from agcd.io import digest_bytes
 from support.asgi_client import Call, call
 from support.gates import BEARER, make_gate

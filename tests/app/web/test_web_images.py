@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agcd.app.web.images import SIZES, NoSuchPicture, PictureGone, Pictures
+from agcd.app.web.pictures import SIZES, NoSuchPicture, PictureGone, Pictures
 from agcd.io import digest_bytes
 from support.pictures import (
     COLOURS,

@@ -10,32 +10,29 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agcd.app.answers import Answer, Told
+from agcd.app.answers import Answer, Told, write_answers
 from agcd.app.export.coco import to_coco
 from agcd.app.export.label_studio import labelling_config, to_label_studio
 from agcd.app.export.label_studio_answers import read_label_studio
-from agcd.app.export.tables import Table, kind_of, label_table, prediction_table, shown_name
-from agcd.app.store.classes import ClassInfo
-from agcd.app.store.events import live_events
-from agcd.app.store.fold import winning_answers
+from agcd.app.export.tables import Table, kind_of, label_table, prediction_table
+from agcd.app.project import Project
+from agcd.app.snapshot import Snapshot
+from agcd.app.store.classes import NO_CLASS, ClassInfo
 from agcd.data.tables import table_text
 from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_write
-
-if TYPE_CHECKING:
-    from agcd.app.project import Project
 
 _TASKS_PER_CHUNK = 1000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _NO_PREDICTIONS: Table = {"row": [], "class": [], "probability": [], "by": []}
 
 
-def export_all(project: Project, out: Path, *, onnx: bool) -> list[Path]:
+def export_all(project: Project, out: Path, *, onnx: bool = False) -> list[Path]:
     """Write everything into ``out``: labels, predictions and the classifier; returns the files.
 
     ``onnx`` adds ``model.onnx``, for which agcd[onnx] must be installed.
@@ -45,8 +42,8 @@ def export_all(project: Project, out: Path, *, onnx: bool) -> list[Path]:
 
     if onnx:
         require_onnx()
-    content, files = _Content(project), []
-    classifier = _classifier(project)
+    content, files = _Content(project, project.trained_snapshot()), []
+    classifier = _classifier(project, content.snapshot)
     for name, chunks in _LIGHT.items():
         with atomic_write(out / name) as aside, aside.open("wb") as handle:
             handle.writelines(chunks(content))
@@ -58,16 +55,16 @@ def export_all(project: Project, out: Path, *, onnx: bool) -> list[Path]:
     return files
 
 
-def export_file(project: Project, name: str) -> bytes:
+def export_file(project: Project, name: str, snapshot: Snapshot | None = None) -> bytes:
     """The content of one of ``light_files()``."""
-    return b"".join(file_chunks(project, name))
+    return b"".join(file_chunks(project, name, snapshot))
 
 
-def file_chunks(project: Project, name: str) -> Iterator[bytes]:
+def file_chunks(project: Project, name: str, snapshot: Snapshot | None = None) -> Iterator[bytes]:
     """``export_file`` piece by piece: of a million images the tasks for Label Studio are hundreds of megabytes."""
     if name not in _LIGHT:
         raise DataError(f"There is no export called {name!r}.{did_you_mean(name, _LIGHT)}")
-    return iter(_LIGHT[name](_Content(project)))
+    return iter(_LIGHT[name](_Content(project, snapshot or project.snapshot())))
 
 
 def light_files() -> tuple[str, ...]:
@@ -82,41 +79,41 @@ def tell_label_studio(project: Project, file: Path, who: str = "label-studio") -
     news: what was said about the image meanwhile stands.
     """
     row_of = {path: row for row, path in enumerate(project.paths)}
-    answered = winning_answers(live_events(project.store.events()))
+    answered = {row for row, event in project.labels().answers() if event.kind != "accept"}
     answers: dict[str, list[Answer]] = {}
     for said in read_label_studio(file, project.paths, who):
         if said.is_news or row_of[said.path] not in answered:
             answers.setdefault(said.who, []).append(Answer(row_of[said.path], said.label))
     with project.store.transaction():
-        return {person: project.tell(given, person) for person, given in answers.items()}
+        return {person: write_answers(project, given, person) for person, given in answers.items()}
 
 
 class _Content:
     """The tables of a project, each read once however many files are made of it."""
 
-    def __init__(self, project: Project) -> None:
-        self.project = project
+    def __init__(self, project: Project, snapshot: Snapshot) -> None:
+        self.project, self.snapshot = project, snapshot
 
     @cached_property
     def labels(self) -> Table:
-        return label_table(self.project)
+        return label_table(self.project, self.snapshot)
 
     @cached_property
     def predictions(self) -> Table:
-        return prediction_table(self.project)
+        return prediction_table(self.project, self.snapshot)
 
     @cached_property
     def classes(self) -> list[ClassInfo]:
         """The classes as people know them now."""
-        return [info for info in self.project.store.registry().classes.values() if info.merged_into is None]
+        return [info for info in self.snapshot.labels.registry.infos if info.merged_into is None]
 
     def coco(self) -> bytes:
-        classes = [(info.name, kind_of(info.is_old)) for info in self.classes]
+        classes = [(info.name, kind_of(not info.is_old)) for info in self.classes]
         value = to_coco(self.project.paths, self.labels, classes, f"Labels of the images in {self.project.images.name}")
         return _json(value)
 
     def label_studio(self) -> Iterator[bytes]:
-        project, n_finished = self.project, self.project.n_finished
+        project, n_finished = self.project, self.snapshot.n_finished
         takes_answers = (row for row, is_test in enumerate(project.is_test.tolist()) if not is_test)
         tasks = to_label_studio(
             ((row, project.paths[row]) for row in takes_answers),
@@ -167,14 +164,13 @@ _LIGHT: dict[str, Callable[[_Content], Iterable[bytes]]] = {
 }
 
 
-def _classifier(project: Project) -> Any:
+def _classifier(project: Project, snapshot: Snapshot) -> Any:
     from agcd.app.export.classifier import NamedSlot, classifier_of_run
-    from agcd.app.model import checked_run
 
-    names, novel = project.slot_names()
+    is_named = (snapshot.owner_of_slot != NO_CLASS).tolist()
     slots = [
-        NamedSlot(shown_name(names, slot), is_old=not novel[slot], is_named=names[slot] is not None)
-        for slot in range(len(names))
+        NamedSlot(name, is_old=not is_new, is_named=named)
+        for (name, is_new), named in zip(snapshot.slot_names, is_named, strict=True)
     ]
-    run = checked_run(project, project.n_finished - 1)
+    run = project.checked_run(snapshot.n_finished - 1)
     return classifier_of_run(run / "model.safetensors", project.config.backbone, slots)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
+
+import numpy as np
 
 from agcd.app.store.events import PASSES, LabelEvent
 from agcd.errors import DataError
+from agcd.types import IntArray
 
 Status = Literal["old", "novel", "retired", "merged"]
 MAX_NAME = 200
+NO_CLASS = -1
 _DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """They make a name read otherwise than it is written."""
 
@@ -56,9 +61,32 @@ class ClassInfo:
 
 @dataclass(frozen=True)
 class Registry:
-    """All classes by id, in the order they were made."""
+    """All classes by id, in the order they were made; the number of a class in that order is its *place*."""
 
     classes: dict[str, ClassInfo] = field(default_factory=dict)
+
+    def after(self, live: Iterable[LabelEvent]) -> Registry:
+        """The registry after ``live`` events, in order. An event that makes no sense (any more) changes nothing."""
+        registry = Registry(dict(self.classes))
+        for event in live:
+            _apply(registry, event)
+        return registry
+
+    @cached_property
+    def infos(self) -> tuple[ClassInfo, ...]:
+        """The classes by place."""
+        return tuple(self.classes.values())
+
+    @cached_property
+    def place_of(self) -> dict[str, int]:
+        """The place of each class id."""
+        return {class_id: place for place, class_id in enumerate(self.classes)}
+
+    @cached_property
+    def merged_place(self) -> IntArray:
+        """By place, the place of the class that it stands for after merges; and one entry more, which keeps −1."""
+        places = [self.place_of[self.resolve(class_id).id] for class_id in self.classes]
+        return np.array([*places, NO_CLASS], np.int64)
 
     def resolve(self, class_id: str) -> ClassInfo:
         """The class that ``class_id`` stands for now, after merges."""
@@ -66,6 +94,12 @@ class Registry:
         while info.merged_into is not None:
             info = self.classes[info.merged_into]
         return info
+
+    def get(self, class_id: str | None) -> ClassInfo:
+        """The class with an id, merged or not; an unknown one is an error."""
+        if class_id is None or class_id not in self.classes:
+            raise DataError(f"There is no class with id {class_id!r}.")
+        return self.classes[class_id]
 
     def find(self, name: str) -> ClassInfo | None:
         """The class called ``name``, whatever the case; names come before aliases."""
@@ -76,21 +110,15 @@ class Registry:
         return next(iter(named + known_as), None)
 
 
-def fold_classes(live: Iterable[LabelEvent]) -> Registry:
-    """The registry after ``live`` events, in order. An event that makes no sense (any more) changes nothing."""
-    classes: dict[str, ClassInfo] = {}
-    registry = Registry(classes)
-    for event in live:
-        if event.kind == "create" and event.class_id is not None:
-            info = ClassInfo(event.class_id, event.payload["name"], bool(event.payload["old"]))
-            classes.setdefault(event.class_id, info)
-        elif event.class_id in classes and classes[event.class_id].merged_into is None:
-            _apply(registry, classes[event.class_id], event)
-    return registry
-
-
-def _apply(registry: Registry, info: ClassInfo, event: LabelEvent) -> None:
-    classes = registry.classes
+def _apply(registry: Registry, event: LabelEvent) -> None:
+    """Change ``registry``, which nobody else has seen yet, by one event."""
+    classes, class_id = registry.classes, event.class_id
+    if event.kind == "create" and class_id is not None:
+        classes.setdefault(class_id, ClassInfo(class_id, event.payload["name"], bool(event.payload["old"])))
+        return
+    if class_id not in classes or classes[class_id].merged_into is not None:
+        return
+    info = classes[class_id]
     if event.kind == "rename":
         classes[info.id] = replace(info, name=event.payload["name"], aliases=(*info.aliases, info.name))
     elif event.kind == "retire":

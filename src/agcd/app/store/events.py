@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -58,6 +58,16 @@ class LabelEvent:
         """Said to measure the model: not learned from, and no part of the budget."""
         return bool(self.payload.get("audit"))
 
+    @property
+    def is_confirmed(self) -> bool:
+        """A label that spends the budget: given by a person, and learned from."""
+        return self.kind == "label" and self.source in CONFIRMED and not self.is_audit
+
+    @property
+    def names(self) -> set[str]:
+        """What a void may call it by."""
+        return {self.uid} if self.group is None else {self.uid, self.group}
+
     def says_the_same(self, other: LabelEvent) -> bool:
         """Whether a repeated request means the same; when it arrived, and in which batch, does not matter."""
         mine, theirs = (
@@ -66,7 +76,7 @@ class LabelEvent:
         return mine == theirs
 
 
-def dead_ids(events: Iterable[LabelEvent]) -> set[int]:
+def voided_ids(events: Iterable[LabelEvent]) -> set[int]:
     """The ids of events that have been taken back.
 
     A void only reaches events before it, so one pass from the last to the first settles which voids are themselves
@@ -75,29 +85,13 @@ def dead_ids(events: Iterable[LabelEvent]) -> set[int]:
     named: dict[str, list[LabelEvent]] = defaultdict(list)
     voids = []
     for event in events:
-        named[event.uid].append(event)
-        if event.group is not None and event.group != event.uid:
-            named[event.group].append(event)
+        for name in event.names:
+            named[name].append(event)
         if event.kind == "void":
             voids.append(event)
-    dead: set[int] = set()
+    voided: set[int] = set()
     for void in sorted(voids, key=lambda e: e.id, reverse=True):
-        if void.id not in dead:
+        if void.id not in voided:
             targets = named[void.payload["target"]]
-            dead |= {e.id for e in targets if e.id < void.id and e.kind != "create"}
-    return dead
-
-
-def live_events(events: Sequence[LabelEvent]) -> list[LabelEvent]:
-    """What still stands, in order; voids have done their work and are left out."""
-    dead = dead_ids(events)
-    return [event for event in events if event.kind != "void" and event.id not in dead]
-
-
-def n_confirmed(live: Iterable[LabelEvent]) -> int:
-    """Labels that count against the budget: given by people, and not taken back."""
-    return sum(is_confirmed(event) for event in live)
-
-
-def is_confirmed(event: LabelEvent) -> bool:
-    return event.kind == "label" and event.source in CONFIRMED and not event.is_audit
+            voided |= {e.id for e in targets if e.id < void.id and e.kind != "create"}
+    return voided

@@ -51,7 +51,6 @@ _INITIAL = (
     """CREATE TRIGGER events_come_once BEFORE INSERT ON events
         WHEN EXISTS (SELECT 1 FROM events WHERE uid = NEW.uid OR id = NEW.id)
         BEGIN SELECT RAISE(IGNORE); END""",
-    # Derived from the void events, for the one statement that hands out questions.
     "CREATE TABLE dead (event_id INTEGER PRIMARY KEY REFERENCES events(id))",
     """CREATE TABLE leases (
         query_id TEXT NOT NULL, row INTEGER NOT NULL, who TEXT NOT NULL, until REAL NOT NULL,
@@ -74,7 +73,12 @@ def m002_leases_by_browser(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX leases_by_row ON leases(row)")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_leases_by_browser)
+def m003_no_note_of_voided_events(connection: sqlite3.Connection) -> None:
+    """``LabelView`` alone says what is taken back; a second note of it in the database could disagree one day."""
+    connection.execute("DROP TABLE dead")
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_leases_by_browser, m003_no_note_of_voided_events)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:

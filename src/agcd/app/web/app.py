@@ -15,10 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from agcd import __version__
-from agcd.app.web import images
+from agcd.app.web import pictures
 from agcd.app.web.auth import Gate, GateSettings
-from agcd.app.web.routes import reading, working, writing
-from agcd.app.web.server_state import Desk
+from agcd.app.web.routes import classes, gallery, jobs, questions
+from agcd.app.web.server_state import ServerState
 from agcd.app.web.templates import render
 from agcd.errors import AgcdError
 
@@ -34,18 +34,18 @@ _STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("agcd")
 
 
-def make_app(desk: Desk, settings: GateSettings) -> ASGIApp:
+def make_app(server: ServerState, settings: GateSettings) -> ASGIApp:
     """The whole server of one project, as ASGI."""
-    return Gate(make_api(desk), settings)
+    return Gate(make_api(server), settings)
 
 
-def make_api(desk: Desk) -> FastAPI:
+def make_api(server: ServerState) -> FastAPI:
     """The routes without the gate; its OpenAPI description is at /api/openapi.json."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        desk.close()
+        server.close()
 
     app = FastAPI(
         title="agcd",
@@ -56,30 +56,31 @@ def make_api(desk: Desk) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    for routes in (reading.routes(desk), writing.routes(desk), working.routes(desk), images.routes(desk.pictures)):
-        app.include_router(routes)
-    app.include_router(_pages(desk))
+    for part in (questions, classes, gallery, jobs):
+        app.include_router(part.routes(server))
+    app.include_router(pictures.routes(server.pictures))
+    app.include_router(_pages(server))
     app.mount("/static", StaticFiles(directory=_STATIC))
     for kind, answer in _ERRORS.items():
         app.add_exception_handler(kind, answer)
     return app
 
 
-def _pages(desk: Desk) -> APIRouter:
+def _pages(server: ServerState) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
     def home() -> Response:
-        with desk.store() as store:
-            return RedirectResponse("/label" if desk.n_finished(store) else "/start", status_code=303)
+        with server.opened() as project:
+            return RedirectResponse("/label" if project.n_finished else "/start", status_code=303)
 
     for page, title in PAGES.items():
-        router.add_api_route(f"/{page}", _page(desk, page, title), response_class=HTMLResponse)
+        router.add_api_route(f"/{page}", _page(server, page, title), response_class=HTMLResponse)
     return router
 
 
-def _page(desk: Desk, page: str, title: str) -> Callable[[], HTMLResponse]:
-    return lambda: HTMLResponse(render("shell.html.j2", page=page, title=title, project=desk.name))
+def _page(server: ServerState, page: str, title: str) -> Callable[[], HTMLResponse]:
+    return lambda: HTMLResponse(render("shell.html.j2", page=page, title=title, project=server.project.name))
 
 
 async def _known(_: Request, error: Exception) -> Response:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
-from agcd.app.rounds import Atlas
+from agcd.app.rounds import RoundView
+from agcd.app.snapshot import Group, Snapshot
 from agcd.app.web.cards import exemplars
 from agcd.app.web.schemas import Board, BoardCard, ClassName, Grow, Half, Members, MergePreview, SplitPreview
-from agcd.app.web.server_state import Desk
-from agcd.app.web.snapshot import Group, Look
+from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
 from agcd.types import FloatArray, IntArray
 
@@ -28,36 +26,36 @@ def page_of(n: int, page: int, per_page: int) -> tuple[int, int, slice]:
     return page, n_pages, slice(page * per_page, (page + 1) * per_page)
 
 
-def board(look: Look, page: int, sort: str, text: str) -> Board:
+def board(server: ServerState, snapshot: Snapshot, page: int, sort: str, text: str) -> Board:
     """A page of cards."""
     wanted = text.casefold().strip()
-    groups = [group for group in look.groups.values() if wanted in group.name.casefold()]
-    groups.sort(key=lambda group: _sort_key(look, group, sort))
+    groups = [group for group in snapshot.shown_groups() if wanted in group.name.casefold()]
+    groups.sort(key=lambda group: _sort_key(snapshot, group, sort))
     page, n_pages, shown = page_of(len(groups), page, CARDS_PER_PAGE)
-    cards = [board_card(look, group) for group in groups[shown]]
-    number = look.atlas.number if look.atlas else None
+    cards = [board_card(server, snapshot, group) for group in groups[shown]]
+    number = snapshot.round.number if snapshot.round else None
     return Board(cards=cards, n_cards=len(groups), page=page, n_pages=n_pages, round=number)
 
 
-def _sort_key(look: Look, group: Group, sort: str) -> tuple[object, ...]:
+def _sort_key(snapshot: Snapshot, group: Group, sort: str) -> tuple[object, ...]:
     retired = bool(group.info and group.info.retired)
     if sort == "name":
         return retired, group.info is None, group.name.casefold()
     if sort == "new":
-        return retired, not group.is_new, -look.size(group)
+        return retired, not group.is_new, -snapshot.size(group)
     if sort == "conflicts":
-        return retired, -len(conflicts(look, group)), -look.size(group)
+        return retired, -len(conflicts(snapshot, group)), -snapshot.size(group)
     if sort == "purity":
-        share = purity(look, group)
-        return retired, 2.0 if share is None else share, -look.size(group)
-    return retired, -look.size(group), group.name.casefold()
+        share = purity(snapshot, group)
+        return retired, 2.0 if share is None else share, -snapshot.size(group)
+    return retired, -snapshot.size(group), group.name.casefold()
 
 
-def board_card(look: Look, group: Group) -> BoardCard:
+def board_card(server: ServerState, snapshot: Snapshot, group: Group) -> BoardCard:
     """Everything about one class or group, with a few of its pictures."""
-    members, atlas = look.members(group), look.atlas
+    members, seen = snapshot.members(group), snapshot.round
     # A class that the last model does not know yet has no members; its labelled rows stand for it.
-    typical = members[:N_SHOWN] if len(members) else look.labelled(group)[:N_SHOWN]
+    typical = members[:N_SHOWN] if len(members) else snapshot.labelled(group)[:N_SHOWN]
     return BoardCard(
         key=group.key,
         class_id=group.info.id if group.info else None,
@@ -66,121 +64,124 @@ def board_card(look: Look, group: Group) -> BoardCard:
         is_named=group.info is not None,
         is_new=group.is_new,
         is_retired=bool(group.info and group.info.retired),
-        size=look.size(group),
-        n_labels=len(look.labelled(group)),
-        n_accepted=look.n_accepted[group.info.id] if group.info else 0,
-        purity=purity(look, group),
-        stability=atlas.facts["stability"][group.slots[0]] if atlas and group.slots else None,
-        conflicts=conflicts(look, group),
-        typical=look.thumbs(typical),
-        border=look.thumbs(border(look, group, N_SHOWN)),
+        size=snapshot.size(group),
+        n_labels=len(snapshot.labelled(group)),
+        n_accepted=snapshot.n_accepted(group),
+        purity=purity(snapshot, group),
+        stability=seen.facts["stability"][group.slots[0]] if seen and group.slots else None,
+        conflicts=conflicts(snapshot, group),
+        typical=server.thumbs(snapshot, typical),
+        border=server.thumbs(snapshot, border(snapshot, group, N_SHOWN)),
     )
 
 
-def border(look: Look, group: Group, n: int) -> IntArray:
+def border(snapshot: Snapshot, group: Group, n: int) -> IntArray:
     """Members that nobody has answered and that could most easily belong elsewhere."""
-    members = look.members(group)
-    if look.atlas is None:
+    members = snapshot.members(group)
+    if snapshot.round is None:
         return members
-    members = members[~look.settled[members]]
-    return members[np.argsort(look.atlas.margin(members), kind="stable")[:n]]
+    members = members[~snapshot.labels.settled[members]]
+    return members[np.argsort(snapshot.round.margin(members), kind="stable")[:n]]
 
 
-def purity(look: Look, group: Group) -> float | None:
+def purity(snapshot: Snapshot, group: Group) -> float | None:
     """Of the labels that people gave to its members, the share that carries its name."""
-    votes: Counter[str] = sum((look.votes[slot] for slot in group.slots if slot in look.votes), start=Counter())
-    total = sum(votes.values())
-    if not total or group.info is None:
+    inside = snapshot.labels_inside(group.slots)
+    if not inside or group.info is None:
         return None
-    return votes[group.info.id] / total
+    return inside.get(snapshot.number(group), 0) / sum(inside.values())
 
 
-def conflicts(look: Look, group: Group) -> list[str]:
-    """What people said that does not fit one name, one group; in sentences."""
-    found, registry = [], look.standing.registry
-    for slot in group.slots:
-        others = {c: n for c, n in look.votes.get(slot, {}).items() if group.info is None or c != group.info.id}
-        if sum(others.values()) > 0 and (group.info is not None or len(others) > 1):
-            most_first = sorted((-n, registry.classes[c].name) for c, n in others.items())
-            names = ", ".join(f"{name} ({-n})" for n, name in most_first)
-            found.append(f"People also call members of this group: {names}.")
-    if group.info is not None:
-        outside = sum(votes[group.info.id] for slot, votes in look.votes.items() if slot not in group.slots)
-        if outside and group.slots:
-            found.append(f"{outside} picture(s) with this name lie in other groups.")
+def conflicts(snapshot: Snapshot, group: Group) -> list[str]:
+    """What people said that does not fit one name, one group; in sentences. A group without a name says what it
+    contains."""
+    contains = snapshot.contains(group, others=True)
+    if group.info is None:
+        return [f"People call members of this group: {contains}."] if contains else []
+    found = [f"People also call members of this group: {contains}."] if contains else []
+    inside = snapshot.labels_inside(group.slots).get(snapshot.number(group), 0)
+    outside = len(snapshot.labelled(group)) - inside
+    if outside and group.slots:
+        lie = "1 picture with this name lies" if outside == 1 else f"{outside} pictures with this name lie"
+        found.append(f"{lie} in other groups.")
     return found
 
 
-def names(look: Look) -> list[ClassName]:
-    """Every class that can be chosen by typing, the largest first."""
-    found = []
-    for group in look.groups.values():
-        if group.info is not None:
-            shown = exemplars(look, group, n=1)
-            found.append(
-                ClassName(
-                    class_id=group.info.id,
-                    name=group.info.name,
-                    aliases=list(group.info.aliases),
-                    is_new=group.is_new,
-                    is_retired=group.info.retired,
-                    n_labels=len(look.labelled(group)),
-                    size=look.size(group),
-                    exemplar=look.thumb(shown[0]) if shown else None,
-                )
-            )
+def names(server: ServerState, snapshot: Snapshot) -> list[ClassName]:
+    """Every class that can be chosen by typing, the largest first: also one that nothing carries any more."""
+    standing = [info for info in snapshot.labels.registry.infos if info.merged_into is None]
+    groups = [snapshot.groups.get(f"c-{info.id}", Group(info, (), not info.is_old)) for info in standing]
+    found = [
+        ClassName(
+            class_id=info.id,
+            name=info.name,
+            aliases=list(info.aliases),
+            is_new=group.is_new,
+            is_retired=info.retired,
+            n_labels=len(snapshot.labelled(group)),
+            size=snapshot.size(group),
+            exemplar=next(iter(server.thumbs(snapshot, exemplars(snapshot, group, n=1))), None),
+        )
+        for info, group in zip(standing, groups, strict=True)
+    ]
     return sorted(found, key=lambda name: (-name.size, name.name.casefold()))
 
 
-def members_page(look: Look, group: Group, order: str, page: int) -> Members:
+def members_page(server: ServerState, snapshot: Snapshot, group: Group, order: str, page: int) -> Members:
     """More members of one card: typical ones, border cases, or those that people labelled."""
     if order == "labelled":
-        rows = look.labelled(group)
+        rows = snapshot.labelled(group)
     elif order == "border":
-        rows = border(look, group, look.size(group))
+        rows = border(snapshot, group, snapshot.size(group))
     else:
-        rows = look.members(group)
+        rows = snapshot.members(group)
     page, n_pages, shown = page_of(len(rows), page, MEMBERS_PER_PAGE)
-    return Members(thumbs=look.thumbs(rows[shown]), n=len(rows), page=page, n_pages=n_pages)
+    return Members(thumbs=server.thumbs(snapshot, rows[shown]), n=len(rows), page=page, n_pages=n_pages)
 
 
-def merge_preview(look: Look, one: Group, into: Group) -> MergePreview:
+def merge_preview(server: ServerState, snapshot: Snapshot, one: Group, into: Group) -> MergePreview:
     """Both side by side, and what a merge would do."""
     if one.key == into.key:
         raise DataError("A class cannot be merged with itself.")
     if one.info is None and into.info is None:
         raise DataError("Both groups are unnamed: name one of them first.")
-    count = len(look.labelled(one))
-    what = f"{count} label(s) of {one.name} will count as {into.name}, which has {len(look.labelled(into))}."
+    count = len(snapshot.labelled(one))
+    what = f"{count} label(s) of {one.name} will count as {into.name}, which has {len(snapshot.labelled(into))}."
     if one.info is None or into.info is None:
         unnamed, named = (one, into) if one.info is None else (into, one)
         what = f"{unnamed.name} has no name: the pictures that you tick are labelled as {named.name}."
-    labelled = [look.thumbs(look.labelled(group)[:_PREVIEW]) for group in (one, into)]
+    labelled = [server.thumbs(snapshot, snapshot.labelled(group)[:_PREVIEW]) for group in (one, into)]
     return MergePreview(
-        one=board_card(look, one),
-        into=board_card(look, into),
+        one=board_card(server, snapshot, one),
+        into=board_card(server, snapshot, into),
         labelled_one=labelled[0],
         labelled_into=labelled[1],
         what=what,
     )
 
 
-def split_preview(look: Look, atlas: Atlas, group: Group) -> SplitPreview:
+def split_preview(server: ServerState, snapshot: Snapshot, seen: RoundView, group: Group) -> SplitPreview:
     """The two halves that 2-means finds in a group."""
-    members = look.members(group)
-    rows = np.union1d(members[:: 1 + len(members) // _SPLIT_ROWS], look.labelled(group))
+    members = snapshot.members(group)
+    rows = np.union1d(members[:: 1 + len(members) // _SPLIT_ROWS], snapshot.labelled(group))
     if len(rows) < 4:
         raise DataError(f"{group.name} has too few pictures to be split.")
-    in_second, distance = two_means(atlas.vectors(rows))
+    in_second, distance = two_means(seen.vectors(rows))
     halves = []
     for half in (~in_second, in_second):
         inside = rows[half][np.argsort(distance[half], kind="stable")]
-        labelled = np.intersect1d(inside, look.labelled(group))
+        labelled = np.intersect1d(inside, snapshot.labelled(group))
         typical = inside[~np.isin(inside, labelled)]
         size = round(len(inside) / len(rows) * max(len(members), len(rows)))
-        halves.append(Half(size=size, typical=look.thumbs(typical[:_PREVIEW]), labelled=look.thumbs(labelled)))
+        halves.append(
+            Half(
+                size=size,
+                typical=server.thumbs(snapshot, typical[:_PREVIEW]),
+                labelled=server.thumbs(snapshot, labelled),
+            )
+        )
     halves.sort(key=lambda half: (-len(half.labelled), -half.size))
-    return SplitPreview(card=board_card(look, group), halves=halves)
+    return SplitPreview(card=board_card(server, snapshot, group), halves=halves)
 
 
 def two_means(x: FloatArray, max_iter: int = 20) -> tuple[np.ndarray, FloatArray]:
@@ -206,16 +207,16 @@ def two_means(x: FloatArray, max_iter: int = 20) -> tuple[np.ndarray, FloatArray
     return second, distance
 
 
-def grow_page(desk: Desk, look: Look, atlas: Atlas, group: Group, order: str, page: int) -> Grow:
+def grow_page(server: ServerState, snapshot: Snapshot, seen: RoundView, group: Group, order: str, page: int) -> Grow:
     """Unanswered pictures by falling similarity; ``order`` names the list that the first page fixes."""
     if page == 0:
-        desk.keep(f"grow-{order}", _grow_order(look, atlas, group))
-    rows = desk.kept(f"grow-{order}")
+        server.keep(f"grow-{order}", _grow_order(snapshot, seen, group))
+    rows = server.kept(f"grow-{order}")
     page, n_pages, shown = page_of(len(rows), page, GROW_PER_PAGE)
-    similar = atlas.vectors(rows[shown]) @ _centre(look, atlas, group)
+    similar = seen.vectors(rows[shown]) @ _centre(snapshot, seen, group)
     return Grow(
-        card=board_card(look, group),
-        thumbs=look.thumbs(rows[shown]),
+        card=board_card(server, snapshot, group),
+        thumbs=server.thumbs(snapshot, rows[shown]),
         page=page,
         n_pages=n_pages,
         page_size=GROW_PER_PAGE,
@@ -223,28 +224,28 @@ def grow_page(desk: Desk, look: Look, atlas: Atlas, group: Group, order: str, pa
     )
 
 
-def grown_rows(desk: Desk, look: Look, order: str, last_page: int) -> IntArray:
+def grown_rows(server: ServerState, snapshot: Snapshot, order: str, last_page: int) -> IntArray:
     """All rows of the pages up to ``last_page`` that still have no answer."""
-    rows = desk.kept(f"grow-{order}")[: (last_page + 1) * GROW_PER_PAGE]
-    return rows[~look.settled[rows]]
+    rows = server.kept(f"grow-{order}")[: (last_page + 1) * GROW_PER_PAGE]
+    return rows[~snapshot.labels.settled[rows]]
 
 
-def _grow_order(look: Look, atlas: Atlas, group: Group) -> IntArray:
+def _grow_order(snapshot: Snapshot, seen: RoundView, group: Group) -> IntArray:
     """Rows for which the class is among the five likeliest; of very many only those where it is the likeliest."""
     if not group.slots:
         raise DataError(f"The last model does not know {group.name} yet: train the next round first.")
-    usable = ~look.settled
-    rows = np.flatnonzero(np.isin(atlas.top_slots, group.slots).any(1) & usable)
+    usable = ~snapshot.labels.settled
+    rows = np.flatnonzero(np.isin(seen.top_slots, group.slots).any(1) & usable)
     if len(rows) > _GROW_ROWS:
-        rows = look.members(group)
+        rows = snapshot.members(group)
         rows = rows[usable[rows]][:_GROW_ROWS]
-    return atlas.most_similar(_centre(look, atlas, group), rows, len(rows))[0]
+    return seen.most_similar(_centre(snapshot, seen, group), rows, len(rows))[0]
 
 
-def _centre(look: Look, atlas: Atlas, group: Group) -> FloatArray:
+def _centre(snapshot: Snapshot, seen: RoundView, group: Group) -> FloatArray:
     """The mean of what people labelled, or else of the surest members."""
-    rows = look.labelled(group)[:200]
+    rows = snapshot.labelled(group)[:200]
     if not len(rows):
-        rows = look.members(group)[:50]
-    mean = atlas.vectors(rows).mean(0)
+        rows = snapshot.members(group)[:50]
+    mean = seen.vectors(rows).mean(0)
     return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
-from agcd.app.rounds import NO_SLOT, Atlas
-from agcd.app.store.queries import Question, StoredQuery, claim, latest_query, n_unanswered, open_rows
-from agcd.app.store.store import Store
+from agcd.app.project import Project
+from agcd.app.questions import claim, n_open, open_rows
+from agcd.app.rounds import NO_SLOT, RoundView
+from agcd.app.snapshot import Group, Snapshot
+from agcd.app.store.queries import Question, StoredQuery, leases
 from agcd.app.web.schemas import Candidate, Card, Thumb
-from agcd.app.web.server_state import Desk
-from agcd.app.web.snapshot import Group, Look
+from agcd.app.web.server_state import ServerState
 from agcd.types import IntArray
 
 N_CANDIDATES, N_EXEMPLARS, N_NEIGHBOURS, N_AHEAD = 5, 6, 6, 10
@@ -29,63 +31,65 @@ class Asker:
     answered: tuple[int, ...] = ()
 
 
-def next_card(desk: Desk, store: Store, asker: Asker, *, blind: bool, audit: bool) -> Card:
+def next_card(server: ServerState, project: Project, asker: Asker, *, blind: bool, audit: bool) -> Card:
     """Lease the next question to this browser and tell all that helps to answer it."""
-    query = latest_query(store, audit=audit)
+    snapshot = server.snapshot(project)
+    query = snapshot.asked.audit if audit else snapshot.asked.query
     if query is None:
         return Card(row=None, is_audit=audit)
-    row = claim(store, query.id, asker.who, holder=asker.holder, except_rows=asker.answered)
+    row = claim(project.store, project.log, query, asker.who, holder=asker.holder, except_rows=asker.answered)
     if row is None:
-        return Card(row=None, is_audit=audit, held_by_others=n_unanswered(store, query.id), of=len(query.questions))
-    look = desk.look(store)
-    hidden = blind or audit or look.atlas is None
-    card = _bare_card(desk, store, query, row, asker).model_copy(update={"is_blind": hidden, "is_audit": audit})
-    if hidden or look.atlas is None:
+        waiting = n_open(snapshot.labels, query)
+        return Card(row=None, is_audit=audit, held_by_others=waiting, of=len(query.questions))
+    hidden = blind or audit or snapshot.round is None
+    card = _bare_card(server, project, query, row, asker).model_copy(update={"is_blind": hidden, "is_audit": audit})
+    if hidden or snapshot.round is None:
         return card
     question = next(question for question in query.questions if question.row == row)
-    return card.model_copy(update=_suggestions(look, look.atlas, question))
+    return card.model_copy(update=_suggestions(server, snapshot, snapshot.round, question))
 
 
-def _bare_card(desk: Desk, store: Store, query: StoredQuery, row: int, asker: Asker) -> Card:
-    taken = (*asker.answered, row)
-    ahead = open_rows(store, query.id, asker.who, holder=asker.holder, except_rows=taken, limit=N_AHEAD)
-    n_open = n_unanswered(store, query.id)
+def _bare_card(server: ServerState, project: Project, query: StoredQuery, row: int, asker: Asker) -> Card:
+    labels, taken = project.labels(), (*asker.answered, row)
+    held = leases(project.store, query.id, asker.holder)
+    ahead = islice(open_rows(labels, query, held, asker.who, except_rows=taken), N_AHEAD)
+    n_done = len(query.questions) - n_open(labels, query)
     return Card(
         row=row,
-        v=desk.pictures.version(row),
+        v=server.pictures.version(row),
         query_id=query.id,
-        number=min(len(query.questions), len(query.questions) - n_open + 1 + len(asker.answered)),
+        number=min(len(query.questions), n_done + 1 + len(asker.answered)),
         of=len(query.questions),
-        upcoming=[Thumb(row=other, v=desk.pictures.version(other)) for other in ahead],
+        upcoming=[Thumb(row=other, v=server.pictures.version(other)) for other in ahead],
     )
 
 
-def _suggestions(look: Look, atlas: Atlas, question: Question) -> dict[str, object]:
-    row, group = question.row, look.group_of_slot(question.slot)
-    labelled, unlabelled = neighbours(look, atlas, row, N_NEIGHBOURS)
-    found = candidates(look, atlas, row)
+def _suggestions(server: ServerState, snapshot: Snapshot, seen: RoundView, question: Question) -> dict[str, object]:
+    row, group = question.row, snapshot.slot_group(question.slot)
+    labelled, unlabelled = neighbours(snapshot, seen, row, N_NEIGHBOURS)
+    found = candidates(server, snapshot, seen, row)
     return {
         "why": why(found, group, question),
         "group": group.name,
         "candidates": found,
-        "labelled_neighbours": look.thumbs(labelled),
-        "neighbours": look.thumbs(unlabelled),
+        "labelled_neighbours": server.thumbs(snapshot, labelled),
+        "neighbours": server.thumbs(snapshot, unlabelled),
     }
 
 
-def candidates(look: Look, atlas: Atlas, row: int) -> list[Candidate]:
-    """The most probable classes; slots that were merged into one class count together, retired classes do not."""
+def candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> list[Candidate]:
+    """The most probable classes and groups; slots that were merged into one class count together. Left out are retired
+    classes, and slots without a name that nothing lies in."""
     shares: dict[str, float] = {}
-    for slot, share in zip(atlas.top_slots[row].tolist(), atlas.top_probs[row].astype(float).tolist(), strict=True):
-        if slot != NO_SLOT:
-            group = look.group_of_slot(slot)
-            if not (group.info and group.info.retired):
-                shares[group.key] = shares.get(group.key, 0.0) + share
+    for slot, share in zip(seen.top_slots[row].tolist(), seen.top_probs[row].astype(float).tolist(), strict=True):
+        group = snapshot.slot_group(slot) if slot != NO_SLOT else None
+        if group and (not group.info.retired if group.info else snapshot.size(group)):
+            shares[group.key] = shares.get(group.key, 0.0) + share
     best = sorted(shares.items(), key=lambda item: -item[1])[:N_CANDIDATES]
-    return [_candidate(look, look.groups[key], share, row) for key, share in best]
+    return [_candidate(server, snapshot, snapshot.groups[key], share, row) for key, share in best]
 
 
-def _candidate(look: Look, group: Group, probability: float, row: int) -> Candidate:
+def _candidate(server: ServerState, snapshot: Snapshot, group: Group, probability: float, row: int) -> Candidate:
     return Candidate(
         key=group.key,
         class_id=group.info.id if group.info else None,
@@ -93,27 +97,27 @@ def _candidate(look: Look, group: Group, probability: float, row: int) -> Candid
         name=group.name,
         is_named=group.info is not None,
         is_new=group.is_new,
-        size=look.size(group),
+        size=snapshot.size(group),
         probability=min(1.0, probability),
-        exemplars=look.thumbs(exemplars(look, group, row)),
+        exemplars=server.thumbs(snapshot, exemplars(snapshot, group, row)),
     )
 
 
-def exemplars(look: Look, group: Group, row: int = -1, n: int = N_EXEMPLARS) -> list[int]:
+def exemplars(snapshot: Snapshot, group: Group, row: int = -1, n: int = N_EXEMPLARS) -> list[int]:
     """Pictures that show what the class is: labelled by people first, then those the model is surest of."""
-    labelled = [other for other in look.labelled(group)[: 2 * n].tolist() if other != row]
+    labelled = [other for other in snapshot.labelled(group)[: 2 * n].tolist() if other != row]
     human, more = labelled[:_HUMAN_EXEMPLARS], labelled[_HUMAN_EXEMPLARS:]
-    sure = [other for other in look.members(group)[: 4 * n].tolist() if other != row and other not in human]
+    sure = [other for other in snapshot.members(group)[: 4 * n].tolist() if other != row and other not in human]
     return (human + sure + more)[:n]
 
 
-def neighbours(look: Look, atlas: Atlas, row: int, n: int) -> tuple[IntArray, IntArray]:
+def neighbours(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> tuple[IntArray, IntArray]:
     """The rows most like ``row``: those with a label, and those without an answer."""
-    centre = atlas.vectors(np.array([row]))[0]
-    labelled = look.labels["row"][look.labels["row"] != row]
-    near = atlas.near(row)
-    open_ = near[~look.settled[near] & (near != row)]
-    return atlas.most_similar(centre, labelled, n)[0], atlas.most_similar(centre, open_, n)[0]
+    centre = seen.vectors(np.array([row]))[0]
+    labelled = snapshot.labels.labels["row"][snapshot.labels.labels["row"] != row]
+    near = seen.near(row)
+    open_ = near[~snapshot.labels.settled[near] & (near != row)]
+    return seen.most_similar(centre, labelled, n)[0], seen.most_similar(centre, open_, n)[0]
 
 
 def why(found: list[Candidate], group: Group, question: Question) -> str:

@@ -30,6 +30,8 @@ class Request(BaseModel):
 class Answer(BaseModel):
     """An answer of the server."""
 
+    model_config = ConfigDict(from_attributes=True)
+
 
 class Thumb(Answer):
     """One picture: where it stands and who says so."""
@@ -67,10 +69,14 @@ class State(Answer):
     n_test: int
     n_set_aside: int
     n_seeds: int
+    """Pictures whose label was known from the start."""
+    n_labelled: int
+    """Pictures that people labelled since."""
     n_answers: int
-    """Confirmed answers: what the budget counts."""
+    """Labels that people gave: what the budget counts; two people may label one picture."""
     n_accepted: int
     n_audit: int
+    """Pictures answered in a blind audit."""
     n_passed: int
     n_junk: int
     n_questions: int
@@ -84,12 +90,14 @@ class State(Answer):
     """Classes looked for; None until it is given or estimated."""
     n_finished: int
     """Rounds done, base training included."""
+    in_training: bool
+    """A round was begun and is not finished."""
     is_due: bool
     """Whether a new round would have something to learn."""
     estimate: Estimate | None
     n_slots_fixed: bool
     """Training has begun: the number of classes only grows by naming them."""
-    health: list[str]
+    health: list[str] = []
     agreement: Agreed
     n_new_answers: int
     """Answers that no round has learned from yet."""
@@ -485,9 +493,3 @@ class StartAudit(Request):
 
     uid: Uid
     n: Annotated[int, Field(ge=5, le=1000)] = 30
-
-
-class Problem(Answer):
-    """Every error: one sentence."""
-
-    error: str

@@ -11,7 +11,7 @@ import uvicorn
 
 from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings, allowed_hosts, check_address
-from agcd.app.web.server_state import Desk
+from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError
 
 
@@ -35,12 +35,12 @@ def serve(
     ``names`` are those under which other machines know this one, where ``host`` stands for all its addresses.
     """
     check_address(host, allow_remote, password)
-    desk = Desk(folder)
+    server = ServerState(folder)
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     secret = password or secrets.token_urlsafe(24)
     shown = host if ":" not in host else f"[{host}]"
-    app = make_app(desk, GateSettings(secret, allowed_hosts(host, port, names)))
+    app = make_app(server, GateSettings(secret, allowed_hosts(host, port, names)))
     # No access log: the link with the token would be in it.
     config = uvicorn.Config(app, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=30)
     link = f"http://{shown}:{port}/login" + ("" if password else f"?token={secret}")

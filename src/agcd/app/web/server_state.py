@@ -1,25 +1,26 @@
-"""What all requests share: the project's rows, its records, the last round's arrays and the work in the background."""
+"""What all requests share: the project, its pictures, the last snapshot and the work in the background."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from agcd.app.create import CONFIG, HEALTH, read_settings
+from agcd.app.create import HEALTH
 from agcd.app.jobs import Jobs
 from agcd.app.project import Project
-from agcd.app.rounds import Atlas, has_atlas, open_atlas
-from agcd.app.store.standing import Follower
+from agcd.app.rounds import RoundView
+from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
+from agcd.app.status import status_of
 from agcd.app.store.store import Store
-from agcd.app.web.images import Pictures
-from agcd.app.web.snapshot import Look
+from agcd.app.web.pictures import Pictures
+from agcd.app.web.schemas import State, Thumb
 from agcd.errors import ConfigError, DataError
 from agcd.io import read_json
 from agcd.types import IntArray
@@ -27,11 +28,10 @@ from agcd.types import IntArray
 _KEPT_LISTS = 50
 
 
-class Desk:
+class ServerState:
     """One project, open for as long as the server runs."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.project = Project.open(folder)
         self.jobs = Jobs(folder)
         self.pictures = Pictures(
@@ -39,20 +39,13 @@ class Desk:
         )
         health = folder / HEALTH
         self.health: list[str] = read_json(health) if health.exists() else []
-        self.n_test = int(self.project.is_test.sum())
-        self.n_set_aside = len(self.project.store.quarantine())
-        self._follower = Follower()
         self._stores: queue.SimpleQueue[Store] = queue.SimpleQueue()
         self._lists: OrderedDict[str, IntArray] = OrderedDict()
         self._lock = threading.Lock()
-        self._look: Look | None = None
+        self._snapshot: Snapshot | None = None
         # Every request has a thread already. On a busy machine the threads of one product of matrices wait long for
         # each other (two cores: 2 s instead of 20 ms for the eigenvectors that a split needs).
         self._one_thread = threadpool_limits(1, "blas")
-
-    def reload(self) -> None:
-        """Read the settings again."""
-        self.project.config = read_settings(self.folder / CONFIG)[0]
 
     def close(self) -> None:
         self.project.close()
@@ -60,58 +53,69 @@ class Desk:
         while not self._stores.empty():
             self._stores.get_nowait().close()
 
-    @property
-    def name(self) -> str:
-        return self.folder.resolve().name
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.project.keys)
-
     @contextmanager
-    def store(self) -> Iterator[Store]:
-        """The records, for this thread alone until the block ends."""
+    def opened(self) -> Iterator[Project]:
+        """The project with a connection that is this thread's alone until the block ends."""
         try:
             store = self._stores.get_nowait()
         except queue.Empty:
             store = Store(self.project.store.path)
         try:
-            yield store
+            yield self.project.with_store(store)
         finally:
             self._stores.put(store)
 
-    def look(self, store: Store) -> Look:
-        """The present moment. Between the end of a round and its atlas the one before is shown."""
-        standing, number = self._follower.standing(store), self._newest_atlas(self.n_finished(store) - 1)
-        with self._lock:
-            look = self._look
-            atlas = look.atlas if look is not None else None
-            if (atlas.number if atlas else None) != number:
-                atlas = open_atlas(self.folder, number) if number is not None else None
-            if look is None or look.standing is not standing or look.atlas is not atlas:
-                look = self._look = Look(standing, atlas, self.project.is_test, self.pictures)
-            return look
+    def snapshot(self, project: Project) -> Snapshot:
+        """The present moment; what was worked out for it is shared until somebody says something or a round ends."""
+        snapshot = project.snapshot(self._snapshot)
+        self._snapshot = snapshot
+        return snapshot
 
-    def _newest_atlas(self, last: int) -> int | None:
-        return next((number for number in range(last, -1, -1) if has_atlas(self.folder, number)), None)
+    @contextmanager
+    def moment(self) -> Iterator[Snapshot]:
+        """The present moment, for requests that only read."""
+        with self.opened() as project:
+            yield self.snapshot(project)
 
-    def n_finished(self, store: Store) -> int:
-        """Rounds done, base training included."""
-        begun, number = store.runs(), 0
-        while number in begun and (self.project.run_folder(number) / "done.json").exists():
-            number += 1
-        return number
-
-    def trained_look(self, store: Store) -> tuple[Look, Atlas]:
-        """The present moment of a project that has been trained."""
-        look = self.look(store)
-        if look.atlas is None:
+    def trained_snapshot(self, project: Project) -> tuple[Snapshot, RoundView]:
+        """The present moment of a project that has been trained, and its last round."""
+        snapshot = self.snapshot(project)
+        if snapshot.round is None:
             raise ConfigError("Nothing is trained yet: start the training first.")
-        return look, look.atlas
+        return snapshot, snapshot.round
+
+    @contextmanager
+    def trained_moment(self) -> Iterator[tuple[Snapshot, RoundView]]:
+        """``trained_snapshot``, for requests that only read."""
+        with self.opened() as project:
+            yield self.trained_snapshot(project)
+
+    def state(self, project: Project) -> State:
+        """Where the project stands, for the bar at the top of every page."""
+        state = State.model_validate(status_of(project, self.snapshot(project)), from_attributes=True)
+        return state.model_copy(update={"health": self.health})
+
+    def thumbs(self, snapshot: Snapshot, rows: Iterable[int]) -> list[Thumb]:
+        """Pictures with what each counts as now."""
+        wanted = np.fromiter(rows, np.int64)
+        says, names = snapshot.says(wanted), snapshot.names
+        seen = snapshot.round
+        probs = seen.top_probs[wanted, 0].astype(float).tolist() if seen else [None] * len(wanted)
+        shown = zip(wanted.tolist(), says.group.tolist(), says.by.tolist(), probs, strict=True)
+        return [
+            Thumb(
+                row=row,
+                v=self.pictures.version(row),
+                name=None if group == NO_GROUP else names[group],
+                by=SOURCES[by] or None,
+                probability=probability,
+            )
+            for row, group, by, probability in shown
+        ]
 
     def check_rows(self, rows: list[int]) -> IntArray:
         """Rows that a request named: known ones only, each once."""
-        if any(row >= self.n_rows for row in rows):
+        if any(row >= self.project.n_rows for row in rows):
             raise DataError(f"There is no row {max(rows)}.")
         return np.unique(np.asarray(rows, np.int64))
 

@@ -1,4 +1,4 @@
-"""The atlas of a round: what the page reads agrees with the round, and maps of two rounds can be compared."""
+"""A finished round: what the page reads agrees with the round, and maps of two rounds can be compared."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agcd.app.rounds import Atlas, atlas_folder, has_atlas, open_atlas, top_of, write_atlas
+from agcd.app.labels import LabelView
+from agcd.app.model import train
+from agcd.app.rounds import RoundView, has_round_view, open_round_view, round_folder, top_of, write_round_view
 from agcd.io import read_json
 from agcd.layout import lay_out, turned_to_fit
 from agcd.rng import generator
 from agcd.types import FloatArray
-from support.projects import answer_all, make_project
+from support.projects import answer_all, make_project, predictions
 
 
 def unit(x: FloatArray) -> FloatArray:
     return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
 
 
-def small_atlas(folder: Path, number: int = 0, n: int = 40, n_slots: int = 6, seed: int = 0) -> Atlas:
+def small_view(folder: Path, number: int = 0, n: int = 40, n_slots: int = 6, seed: int = 0) -> RoundView:
     rng = generator(seed, "atlas", number)
     probs = rng.dirichlet(np.full(n_slots, 0.3), n)
     top_slots, top_probs = top_of(probs)
     top_slots[3] = -1
     facts = {"n_old": 2, "n_slots": n_slots, "class_ids": ["a", "b", *[None] * (n_slots - 2)], "model_id": "m"}
     features = unit(rng.normal(size=(n, 5))).astype(np.float16)
-    return write_atlas(folder, number, top_slots, top_probs, features, np.arange(n) != 7, facts)
+    labels = LabelView.empty(np.arange(n) == 7)
+    return write_round_view(folder, number, top_slots, top_probs, features, labels, facts)
 
 
 @settings(deadline=None, max_examples=50)
@@ -44,32 +47,30 @@ def test_the_top_of_probabilities_is_the_top(seed: int, n_slots: int) -> None:
 
 
 def test_members_are_the_train_rows_of_a_slot_the_surest_first(tmp_path: Path) -> None:
-    atlas = small_atlas(tmp_path)
-    listed = np.concatenate([atlas.members(slot) for slot in range(atlas.n_slots)])
+    view = small_view(tmp_path)
+    listed = np.concatenate([view.members(slot) for slot in range(view.n_slots)])
     assert sorted(listed) == [row for row in range(40) if row not in (3, 7)]
-    for slot in range(atlas.n_slots):
-        members = atlas.members(slot)
-        assert (atlas.top_slots[members, 0] == slot).all()
-        assert (np.diff(atlas.top_probs[members, 0].astype(float)) <= 0).all()
-        assert len(members) == atlas.sizes[slot]
-        margins = atlas.margin(members)
-        assert sorted(margins)[:3] == atlas.margin(atlas.border(slot, 3)).tolist()
+    for slot in range(view.n_slots):
+        members = view.members(slot)
+        assert (view.top_slots[members, 0] == slot).all()
+        assert (np.diff(view.top_probs[members, 0].astype(float)) <= 0).all()
+        assert len(members) == view.sizes[slot]
 
 
 def test_the_most_similar_rows_are_found_as_by_sorting_all(tmp_path: Path) -> None:
-    atlas = small_atlas(tmp_path)
+    view = small_view(tmp_path)
     rows = np.arange(40)
-    centre = atlas.vectors(np.array([11]))[0]
-    found, cosines = atlas.most_similar(centre, rows, 5)
+    centre = view.vectors(np.array([11]))[0]
+    found, cosines = view.most_similar(centre, rows, 5)
     assert found[0] == 11
-    expected = np.sort(atlas.vectors(rows) @ centre)[::-1][:5]
+    expected = np.sort(view.vectors(rows) @ centre)[::-1][:5]
     np.testing.assert_allclose(cosines, expected)
 
 
 def test_stability_and_moves_are_measured_against_the_round_before(tmp_path: Path) -> None:
-    first = small_atlas(tmp_path, 0)
+    first = small_view(tmp_path, 0)
     assert set(first.facts["stability"]) == {None}
-    second = small_atlas(tmp_path, 1)
+    second = small_view(tmp_path, 1)
     order = np.asarray(second.order)
     then, now = first.top_slots[order, 0], second.top_slots[order, 0]
     assert second.facts["moved_share"] == pytest.approx((then != now).mean())
@@ -83,13 +84,13 @@ def test_stability_and_moves_are_measured_against_the_round_before(tmp_path: Pat
 
 def test_only_the_last_round_keeps_its_features(tmp_path: Path) -> None:
     for number in range(3):
-        small_atlas(tmp_path, number)
-    kept = [(atlas_folder(tmp_path, number) / "features.npy").exists() for number in range(3)]
+        small_view(tmp_path, number)
+    kept = [(round_folder(tmp_path, number) / "features.npy").exists() for number in range(3)]
     assert kept == [False, False, True]
-    earlier = open_atlas(tmp_path, 0)
+    earlier = open_round_view(tmp_path, 0)
     assert earlier is not None
     assert earlier.features is None
-    assert open_atlas(tmp_path, 5) is None
+    assert open_round_view(tmp_path, 5) is None
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -134,27 +135,26 @@ def test_a_handful_of_rows_can_be_laid_out() -> None:
     assert np.isnan(xy[[0, 2, 4]]).all()
 
 
-def test_a_project_writes_the_atlas_of_its_rounds_and_makes_it_again(tmp_path: Path) -> None:
+def test_a_project_writes_the_view_of_its_rounds_and_makes_it_again(tmp_path: Path) -> None:
     with make_project(tmp_path) as project:
-        project.train()
+        train(project)
         answer_all(project)
-        project.train()
-        atlas = open_atlas(project.folder, 1)
-        assert atlas is not None
-        table = project.predictions()
+        train(project)
+        view = open_round_view(project.folder, 1)
+        assert view is not None
+        table = predictions(project)
         for row, slot, probability in zip(table["row"], table["slot"], table["probability"], strict=True):
-            assert atlas.top_slots[row, 0] == slot
-            assert float(atlas.top_probs[row, 0]) == pytest.approx(probability, abs=1e-3)
-        names, _ = project.slot_names()
-        registry = project.store.registry()
-        owners = [registry.classes[c].name if c else None for c in atlas.facts["class_ids"]]
-        assert owners == names
-        before = np.array(atlas.xy), read_json(atlas_folder(project.folder, 1) / "facts.json")
-        shutil.rmtree(atlas_folder(project.folder, 1))
-        assert not has_atlas(project.folder, 1)
+            assert view.top_slots[row, 0] == slot
+            assert float(view.top_probs[row, 0]) == pytest.approx(probability, abs=1e-3)
+        registry = project.labels().registry
+        named = [registry.classes[c].name if c else f"unnamed #{slot}" for slot, c in enumerate(view.named_ids)]
+        assert named == [name for name, _ in project.snapshot().slot_names]
+        before = np.array(view.xy), read_json(round_folder(project.folder, 1) / "facts.json")
+        shutil.rmtree(round_folder(project.folder, 1))
+        assert not has_round_view(project.folder, 1)
 
         from agcd.app import model
 
-        again = model.make_atlas(project, model.row_features(project))
+        again = model.make_round_view(project, model.row_features(project))
         np.testing.assert_allclose(again.xy, before[0], atol=1e-3)
         assert again.facts == before[1]

@@ -1,4 +1,4 @@
-"""Routes of the long work: start, watch, cancel, and download what it made."""
+"""The long work: start, watch, cancel, and download what it made."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from fastapi.responses import FileResponse, Response
 from agcd.app.create import set_n_classes
 from agcd.app.export.files import export_file, light_files
 from agcd.app.jobs import JobState, export_folder
-from agcd.app.project import Project
 from agcd.app.web import schemas
-from agcd.app.web.server_state import Desk
-from agcd.app.web.state import state_of
+from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError
 
 LABEL_FILES = tuple(name for name in light_files() if not name.startswith("predictions"))
@@ -28,40 +26,41 @@ _TYPES = {
 }
 
 
-def routes(desk: Desk) -> APIRouter:
+def routes(server: ServerState) -> APIRouter:
     """The work of one project, and its files."""
     router = APIRouter(prefix="/api")
     for add in (_jobs, _files):
-        add(router, desk)
+        add(router, server)
     return router
 
 
-def _jobs(router: APIRouter, desk: Desk) -> None:
+def _jobs(router: APIRouter, server: ServerState) -> None:
     @router.get("/job")
     def job() -> schemas.Job:
         """What runs in the background, and how far it is."""
-        return _shown(desk.jobs.state())
+        return _shown(server.jobs.state())
 
     @router.post("/job")
     def start(body: schemas.StartJob) -> schemas.Job:
         """Begin work in a child process; labelling goes on meanwhile."""
-        return _shown(desk.jobs.start(body.kind, body.n_questions))
+        return _shown(server.jobs.start(body.kind, body.n_questions))
 
     @router.delete("/job")
     def cancel() -> schemas.Job:
         """Stop the work; what is finished stays, and starting again continues."""
-        return _shown(desk.jobs.cancel())
+        return _shown(server.jobs.cancel())
 
     @router.post("/n-classes")
     def choose_classes(body: schemas.ChooseClasses) -> schemas.State:
         """Overrule the number of classes to look for, before the first training."""
-        with desk.store() as store:
-            if store.runs():
+        with server.opened() as project:
+            if project.store.runs():
                 raise ConfigError("Training has begun: from now on the number of classes grows by naming them.")
-            n_old = sum(info.is_old for info in store.registry().classes.values())
-            set_n_classes(desk.folder, body.n, n_old)
-            desk.reload()
-            return state_of(desk, store)
+            n_old = sum(info.is_old for info in project.labels().registry.infos)
+            set_n_classes(project.folder, body.n, n_old)
+            server.project.reload()
+        with server.opened() as project:
+            return server.state(project)
 
 
 def _shown(state: JobState) -> schemas.Job:
@@ -69,18 +68,18 @@ def _shown(state: JobState) -> schemas.Job:
     return schemas.Job(**values)
 
 
-def _files(router: APIRouter, desk: Desk) -> None:
+def _files(router: APIRouter, server: ServerState) -> None:
 
     def made(name: str) -> Path:
         """A file of the last round's model; those of earlier ones are out of date."""
-        with desk.store() as store:
-            return export_folder(desk.folder, desk.n_finished(store)) / name
+        with server.opened() as project:
+            return export_folder(project.folder, project.n_finished) / name
 
     @router.get("/export")
     def files() -> list[str]:
         """The files that can be downloaded now."""
-        with desk.store() as store:
-            light = light_files() if desk.n_finished(store) else LABEL_FILES
+        with server.opened() as project:
+            light = light_files() if project.n_finished else LABEL_FILES
         return [*light, *(name for name in MODEL_FILES if made(name).is_file())]
 
     @router.get("/export/{name}", response_class=Response)
@@ -91,7 +90,6 @@ def _files(router: APIRouter, desk: Desk) -> None:
             return FileResponse(made(name), headers=headers, media_type="application/octet-stream")
         if name not in light_files():
             raise HTTPException(404, "There is no such file")
-        with desk.store() as store:
-            project = Project(desk.folder, store, desk.project.config, desk.project.images, rows=desk.project.rows)
+        with server.opened() as project:
             content = export_file(project, name)
         return Response(content, headers=headers, media_type=_TYPES[Path(name).suffix])

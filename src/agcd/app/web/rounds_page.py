@@ -1,0 +1,101 @@
+"""The rounds so far: what each changed, how good a blind audit finds it, and what the next answers may buy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from agcd.app.labels import LabelView
+from agcd.app.project import Project
+from agcd.app.rounds import RoundView, audit_of, mapping_changes
+from agcd.app.snapshot import Snapshot
+from agcd.app.store.queries import strategy_of_round
+from agcd.app.web.schemas import AuditScore, Forecast, RoundCard, Rounds
+from agcd.app.web.server_state import ServerState
+
+_WAVERS = 0.3
+"""A gap between the two likeliest classes below which the model is said to waver, on cards as here."""
+
+
+def rounds_page(server: ServerState, project: Project) -> Rounds:
+    """Every finished round, and a look ahead."""
+    snapshot, asked = server.snapshot(project), strategy_of_round(project.store)
+    views = [project.round_view(number) for number in range(snapshot.n_finished)]
+    cards = []
+    for number, seen in enumerate(views):
+        before = views[number - 1] if number else None
+        cards.append(_round_card(snapshot.labels, number, project.metrics(number), seen, before, asked.get(number)))
+    return Rounds(rounds=cards, forecast=forecast(snapshot, cards), n_audit_open=snapshot.n_audit_open)
+
+
+def _round_card(
+    labels: LabelView,
+    number: int,
+    metrics: dict[str, Any],
+    seen: RoundView | None,
+    before: RoundView | None,
+    strategy: str | None,
+) -> RoundCard:
+    return RoundCard(
+        number=number,
+        n_labels=metrics["n_labels"],
+        n_answers=metrics["n_queried"],
+        n_classes=metrics["n_classes"],
+        n_slots=metrics["n_slots"],
+        n_named=seen.n_named if seen else metrics["n_classes"],
+        named_share=seen.named_share if seen else 0.0,
+        agreement=metrics["agreement"],
+        moved_share=seen.facts["moved_share"] if seen else None,
+        changes=mapping_changes(labels.registry, before, seen) if seen and before else [],
+        audit=_score(labels, seen) if seen else None,
+        seconds=metrics["seconds"],
+        strategy=strategy,
+    )
+
+
+def _score(labels: LabelView, seen: RoundView) -> AuditScore | None:
+    found = audit_of(labels, seen)
+    return AuditScore(**asdict(found)) if found else None
+
+
+def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
+    """What the next answers are likely to buy: unnamed groups, contradictions, and how the audit has moved so far."""
+    if snapshot.round is None or not cards:
+        return Forecast(sentences=["Train first: then it can be said what answers are worth."])
+    seen, n_rows = snapshot.round, max(1, len(snapshot.round.order))
+    unnamed = sorted((snapshot.size(g) for g in snapshot.shown_groups() if g.info is None), reverse=True)
+    unsure = int((seen.margin(seen.order) < _WAVERS).sum())
+    sentences = [
+        _unnamed_words(unnamed, n_rows),
+        f"The model wavers over {_pictures(unsure)} ({100 * (unsure / n_rows):.0f} %).",
+    ]
+    return Forecast(sentences=[*sentences, *_trend(cards)])
+
+
+def _unnamed_words(sizes: list[int], n_rows: int) -> str:
+    if not sizes:
+        return "Every group has a name: answers now move borders between classes."
+    groups = (
+        "1 group has no name yet; it holds" if len(sizes) == 1 else f"{len(sizes)} groups have no name yet; they hold"
+    )
+    return (
+        f"{groups} {sum(sizes)} of {_pictures(n_rows)} ({100 * (sum(sizes) / n_rows):.0f} %). "
+        f"One answer in the largest may name about {_pictures(sizes[0])}."
+    )
+
+
+def _pictures(n: int) -> str:
+    return "1 picture" if n == 1 else f"{n} pictures"
+
+
+def _trend(cards: list[RoundCard]) -> list[str]:
+    """What answers have bought so far, by the audit; noise is called noise."""
+    scored = [(card.n_answers, card.audit) for card in cards if card.audit is not None]
+    if not scored:
+        return ["How good the model is, nobody has checked: a blind audit of 30 pictures tells within about 15 points."]
+    if len(scored) < 2:
+        return []
+    (n_first, first), (n_last, last) = scored[-2:]
+    gain = 100 * (last.share - first.share)
+    moved = f"The last {n_last - n_first} answers moved the audited accuracy by {gain:+.0f} points"
+    return [f"{moved}, within its noise." if last.low <= first.share <= last.high else f"{moved}."]

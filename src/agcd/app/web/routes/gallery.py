@@ -1,0 +1,53 @@
+"""Many pictures at once: the grid, the map, and what was chosen on it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from agcd.app.rounds import has_round_view, open_round_view
+from agcd.app.store.events import new_uid
+from agcd.app.web import grid_map, schemas
+from agcd.app.web.routes.classes import Page
+from agcd.app.web.server_state import ServerState
+from agcd.errors import ConfigError
+
+
+def routes(server: ServerState) -> APIRouter:
+    """Grid and map of one project."""
+    router = APIRouter(prefix="/api")
+
+    @router.get("/grid")
+    def grid(
+        show: Literal[*grid_map.SHOWS] = "all",  # type: ignore[valid-type]
+        key: Annotated[schemas.Key | None, Query()] = None,
+        selection: Annotated[str | None, Query(pattern=r"^[a-f0-9]{32}$")] = None,
+        order: Literal[*grid_map.ORDERS] = "row",  # type: ignore[valid-type]
+        page: Page = 0,
+    ) -> schemas.Grid:
+        """A page of pictures."""
+        with server.moment() as snapshot:
+            return grid_map.grid(server, snapshot, show, key, selection, order, page)
+
+    @router.get("/map")
+    def map_(round: Annotated[int | None, Query(ge=0, le=100_000)] = None) -> schemas.MapPoints:
+        """The pictures of a round as points; default the last one."""
+        folder = server.project.folder
+        with server.trained_moment() as (snapshot, seen):
+            known = [number for number in range(seen.number + 1) if has_round_view(folder, number)]
+            if round is not None and round != seen.number:
+                earlier = open_round_view(folder, round) if round in known else None
+                if earlier is None:
+                    raise ConfigError(f"There is no map of round {round}.")
+                seen = earlier
+            return grid_map.map_points(server, snapshot, seen, known)
+
+    @router.post("/selections")
+    def selections(body: schemas.Selection) -> schemas.SelectionId:
+        """Remember rows that were chosen on the map."""
+        rows, name = server.check_rows(body.rows), new_uid()
+        server.keep(f"selection-{name}", rows)
+        return schemas.SelectionId(id=name, n=len(rows))
+
+    return router

@@ -1,0 +1,134 @@
+"""Where the project stands, the next question, answers, undo, and what is asked besides."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Query
+
+from agcd.app.answers import Answer, undo, write_answers
+from agcd.app.store.classes import clean_class_name
+from agcd.app.store.queries import AUDIT, Question, add_query, add_questions
+from agcd.app.web import board, schemas
+from agcd.app.web.cards import Asker, neighbours, next_card
+from agcd.app.web.rounds_page import rounds_page
+from agcd.app.web.server_state import ServerState
+from agcd.errors import ConfigError, DataError
+from agcd.io import digest
+from agcd.rng import generator
+
+
+def routes(server: ServerState) -> APIRouter:
+    """Questions and answers of one project."""
+    router = APIRouter(prefix="/api")
+    for add in (_questions, _answers, _more_questions):
+        add(router, server)
+    return router
+
+
+def _questions(router: APIRouter, server: ServerState) -> None:
+    @router.get("/state")
+    def state() -> schemas.State:
+        """Where the project stands."""
+        with server.opened() as project:
+            return server.state(project)
+
+    @router.get("/question")
+    def question(
+        who: Annotated[schemas.Who, Query()],
+        holder: Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{8,64}$")],
+        blind: bool = False,
+        audit: bool = False,
+        answered: Annotated[list[schemas.Row] | None, Query(max_length=200)] = None,
+    ) -> schemas.Card:
+        """The next question, leased to this browser for five minutes.
+
+        ``answered``: rows whose answers are still on their way, not to be handed out again.
+        """
+        asker = Asker(who, holder, tuple(answered or ()))
+        with server.opened() as project:
+            return next_card(server, project, asker, blind=blind, audit=audit)
+
+    @router.get("/rows/{row}/neighbours")
+    def row_neighbours(row: int, n: Annotated[int, Query(ge=1, le=60)] = 12) -> list[schemas.Thumb]:
+        """The pictures most like one that have no answer yet."""
+        server.check_rows([row])
+        with server.trained_moment() as (snapshot, seen):
+            return server.thumbs(snapshot, neighbours(snapshot, seen, row, n)[1])
+
+    @router.get("/rounds")
+    def rounds() -> schemas.Rounds:
+        """Every round so far, and what the next answers may buy."""
+        with server.opened() as project:
+            return rounds_page(server, project)
+
+
+def _answers(router: APIRouter, server: ServerState) -> None:
+    @router.post("/answers")
+    def answers(body: schemas.Answers) -> schemas.Told:
+        """Store one answer, or many that belong together."""
+        server.check_rows([said.row for said in body.answers])
+        given = [_answer(said) for said in body.answers]
+        with server.opened() as project:
+            told = write_answers(project, given, body.who, "human", uid=body.uid, audit=body.is_audit)
+            return schemas.Told(
+                stored=told.counts,
+                n_known=told.n_known,
+                new_classes=[schemas.NewClass(class_id=info.id, name=info.name) for info in told.new_classes],
+                is_repeat=told.is_repeat,
+                state=server.state(project),
+            )
+
+    @router.post("/undo")
+    def undo_last(body: schemas.Undo) -> schemas.Undone:
+        """Take back the last thing that this person did and that still stands."""
+        with server.opened() as project:
+            undone = undo(project, body.who, body.uid)
+            rows = {event.row for event in undone.events}
+            return schemas.Undone(
+                what=undone.what,
+                row=next(iter(rows)) if len(rows) == 1 else None,
+                is_repeat=not undone.events,
+                state=server.state(project),
+            )
+
+
+def _answer(said: schemas.Said) -> Answer:
+    if said.kind != "label":
+        return Answer(said.row, said.kind)
+    if (said.class_id is None) == (said.name is None):
+        raise DataError("A label names its class either by class_id or by name.")
+    return Answer(said.row, clean_class_name(said.name) if said.name else "", said.class_id)
+
+
+def _more_questions(router: APIRouter, server: ServerState) -> None:
+    @router.post("/queue")
+    def queue(body: schemas.ToQueue) -> schemas.Queued:
+        """Ask about the border cases of a card, or about given pictures."""
+        with server.opened() as project:
+            snapshot, seen = server.trained_snapshot(project)
+            query = snapshot.asked.query
+            if query is None:
+                raise ConfigError("There are no questions to add to: train a round first.")
+            rows = server.check_rows(body.rows)
+            if body.key is not None:
+                rows = np.asarray(board.border(snapshot, snapshot.group(body.key), body.n), np.int64)
+            rows = rows[~snapshot.labels.settled[rows]]
+            margins, slots = seen.margin(rows).tolist(), seen.top_slots[rows, 0].tolist()
+            asked = enumerate(zip(rows.tolist(), margins, slots, strict=True))
+            questions = [Question(row, rank, "chosen by hand", gap, slot) for rank, (row, gap, slot) in asked]
+            n_added = add_questions(project.store, query.id, questions)
+            return schemas.Queued(n_added=n_added, state=server.state(project))
+
+    @router.post("/audit")
+    def audit(body: schemas.StartAudit) -> schemas.Queued:
+        """Draw a random sample of unanswered pictures, to be answered blind."""
+        with server.opened() as project:
+            snapshot, seen = server.trained_snapshot(project)
+            rows = np.flatnonzero(~snapshot.labels.settled)
+            # The uid makes the draw, so that a repeated request draws the same sample and stores it once.
+            chosen = generator(0, "audit", body.uid).permutation(rows)[: body.n]
+            questions = [Question(row, rank, "audit", 0.0, 0) for rank, row in enumerate(chosen.tolist())]
+            add_query(project.store, seen.number + 1, AUDIT, seen.facts["model_id"] + digest(body.uid), questions)
+            return schemas.Queued(n_added=len(questions), state=server.state(project))
