@@ -30,14 +30,14 @@ LIBRARY: list[set[str]] = [
 APP: list[set[str]] = [
     {"store"},
     {"labels"},
-    {"rounds"},
+    {"questions", "rounds"},
     {"snapshot"},
-    {"create", "pictures"},
+    {"create"},
     {"project"},
-    {"answers"},
-    {"model", "sizing", "status"},
+    {"answers", "model", "sizing", "status"},
     {"export", "report"},
-    {"work", "jobs"},
+    {"jobs"},
+    {"work"},
     {"web"},
 ]
 ROOMS = {"": LIBRARY, "app": APP}

@@ -173,7 +173,7 @@ def test_labels_after_the_last_round_are_said_to_have_come_later(project: Projec
     write_answers(project, [Answer(row, "never seen before")], "bob")
     assert fact(project, "Rounds") == "base training and 1 round; 1 label came in later"
     strip = next(s for s in project_story(project).classes if s.name == "never seen before")
-    assert (strip.size, strip.queried_rows.tolist(), strip.is_new) == (0, [row], True)
+    assert (strip.size, strip.queried_rows.tolist(), strip.is_new) == (1, [row], True)
 
 
 def test_people_and_their_agreement_are_told(project: Project) -> None:

@@ -185,12 +185,12 @@ def _class_strip(snapshot: Snapshot, group: Group) -> ClassStrip:
     inside = snapshot.labels_inside(group.slots)
     n_checked = sum(inside.values())
     is_checked = group.info is not None and n_checked > 0
-    members, labelled = snapshot.members(group), snapshot.labelled(group)
+    labelled = snapshot.labelled(group)
     return ClassStrip(
         group.name,
         group.is_new,
-        len(members),
-        members[:_THUMBNAILS],
+        snapshot.size(group),
+        snapshot.members(group)[:_THUMBNAILS],
         labelled[snapshot.labels.how(labelled) != How.GIVEN],
         purity=inside.get(snapshot.number(group), 0) / n_checked if is_checked else None,
         n_checked=n_checked if is_checked else None,
