@@ -21,6 +21,8 @@ declare global {
   type BodyOf<P extends keyof paths> = paths[P]["post"] extends {
     requestBody: { content: { "application/json": infer B } };
   } ? B : never;
+  /** A body with no field that the server does not know: it refuses those. */
+  type Exactly<B, Known> = B & { [K in Exclude<keyof B, keyof Known>]: never };
   /** The parameters of a GET, in its path and in its query. */
   type ValuesOf<P extends keyof paths> = paths[P]["get"] extends { parameters: { query?: infer Q; path?: infer W } }
     ? Values<Q> & Values<W> : never;

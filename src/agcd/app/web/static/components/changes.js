@@ -19,6 +19,7 @@ export function signed(body) {
 /**
  * A class as it is said to the server: by id, or by name where it is new.
  * @param {PickedClass} picked
+ * @returns {Pick<Requests["Said"], "class_id" | "name">}
  */
 export function sayClass({ class_id: id, name }) {
   return id ? { class_id: id } : { name };

@@ -17,7 +17,7 @@ const N_EXEMPLARS = 10;
 const PICTURE_PX = 160;
 
 /** @typedef {Api["BoardCard"]} BoardCard */
-/** @typedef {Pick<Requests["Accept"], "order" | "last_page"> & { except_rows: number[] }} Choice */
+/** @typedef {Pick<Requests["Accept"], "order" | "last_page" | "except_rows">} Choice */
 
 /**
  * @param {string} text

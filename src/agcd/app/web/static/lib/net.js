@@ -180,8 +180,9 @@ function get(path, values, options = {}) {
 /**
  * Change something.
  * @template {PathsOf<"post">} P
+ * @template {BodyOf<P>} B
  * @param {P} path
- * @param {BodyOf<P>} body
+ * @param {Exactly<B, BodyOf<P>>} body
  * @param {Options} [options]
  * @returns {Promise<AnswerTo<"post", P>>}
  */
@@ -195,8 +196,9 @@ let lastQueued = Promise.resolve();
 /**
  * Change something, after everything that was queued before, and try until the server has answered.
  * @template {PathsOf<"post">} P
+ * @template {BodyOf<P>} B
  * @param {P} path
- * @param {BodyOf<P>} body
+ * @param {Exactly<B, BodyOf<P>>} body
  * @returns {Promise<AnswerTo<"post", P>>}
  */
 function queue(path, body) {

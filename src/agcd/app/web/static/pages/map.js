@@ -24,7 +24,7 @@ const TOOLS = { lasso: "Lasso", select: "Box", pan: "Move" };
 const MOST_ROWS = 20_000;
 const HOW_TO = "Point at the map to see a picture; draw round some to choose them. "
   + "A click on a name below chooses all of it.";
-const MARKS = "● known classes · ▲ found by you, or unnamed";
+const MARKS = "● known · ▲ found by you, or unnamed";
 
 /**
  * Show which one of some buttons is on.
