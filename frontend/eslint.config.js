@@ -18,7 +18,6 @@ export default [
     linterOptions: { reportUnusedDisableDirectives: "error" },
     rules: {
       "array-callback-return": "error",
-      "consistent-return": "off",
       curly: ["error", "multi-line"],
       eqeqeq: "error",
       "max-len": ["error", { code: 120 }],

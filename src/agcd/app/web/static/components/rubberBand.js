@@ -11,8 +11,10 @@ const SCROLL_PX = 14;
 
 /** Turns what the pointer does over the box into marks. */
 export class RubberBand {
-  /** Where the pointer went down, on what, and what was marked before. */
-  /** @type {{ at: Point, target: Element | null, before: number[] } | null} */
+  /**
+   * Where the pointer went down, on what, and what was marked before.
+   * @type {{ at: Point, target: Element | null, before: number[] } | null}
+   */
   from = null;
   /** @type {HTMLElement | null} */
   band = null;

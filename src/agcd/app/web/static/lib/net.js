@@ -11,7 +11,7 @@ const LOGGED_OUT = 401;
 const TEMPORARY = new Set([0, LOGGED_OUT, 502, 503, 504]);
 
 /** What went wrong, in one sentence; `status` is 0 where the server could not be reached. */
-export class ApiError extends Error {
+class ApiError extends Error {
   /**
    * @param {string} message
    * @param {number} status
