@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PAGE   := src/agcd/app/web/static
+NODE   := frontend/node_modules
+TYPES  := frontend/generated/api.d.ts
 
-.PHONY: demo test lint browser bench slow clean
+.PHONY: demo test lint frontend frontend-checks browser bench slow clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
@@ -15,10 +18,32 @@ test: lint browser
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
 
-lint: $(STAMP)
+lint: $(STAMP) frontend
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The page needs no Node, only these checks of it do. In CI its absence is an error.
+frontend:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory frontend-checks; \
+	elif test -n "$$CI"; then echo "no Node here: in CI the front-end checks must run" >&2; exit 1; \
+	else echo "front-end checks are skipped: no Node here"; fi
+
+frontend-checks: $(NODE)/.installed $(TYPES)
+	$(NODE)/.bin/eslint --config frontend/eslint.config.js $(PAGE) tests/frontend
+	$(NODE)/.bin/tsc -p frontend
+	node --test --test-reporter=dot --disable-warning=ExperimentalWarning \
+	--disable-warning=MODULE_TYPELESS_PACKAGE_JSON tests/frontend/*.test.js
+
+$(NODE)/.installed: frontend/package-lock.json
+	cd frontend && npm ci --silent --no-audit --no-fund
+	touch $@
+
+# What the server sends, as types: a field that is renamed in schemas.py is an error wherever the page reads it.
+$(TYPES): $(STAMP) $(NODE)/.installed frontend/openapi.py $(wildcard src/agcd/app/web/*.py src/agcd/app/web/routes/*.py)
+	mkdir -p $(@D)
+	$(BIN)/python frontend/openapi.py > $(@D)/openapi.json
+	$(NODE)/.bin/openapi-typescript $(@D)/openapi.json --default-non-nullable=false --output $@ >/dev/null
 
 # For the tests of the page: Debian's chromium, where it may be installed. In CI its absence fails the tests.
 browser:
@@ -44,4 +69,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) agcd-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NODE) frontend/generated agcd-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

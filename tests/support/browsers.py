@@ -185,8 +185,8 @@ def asked(page: Page) -> int:
 
 # The response arrives before the page has read it, and until then the page asks before it may be left.
 NOTHING_BEING_SAVED = """async () => {
-    const { onSaving } = await import("/static/net.js");
-    await new Promise((resolve) => onSaving((word) => word !== "saving" && resolve()));
+    const { onSaving } = await import("/static/lib/net.js");
+    await new Promise((resolve) => onSaving(({ word }) => word !== "saving" && resolve()));
 }"""
 
 

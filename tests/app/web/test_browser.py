@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
@@ -169,3 +170,64 @@ def test_a_new_project_is_prepared_and_trained_from_the_page(new_site: Site) -> 
     asked(page)
     state = server.get("state")
     assert (state["n_slots"], state["n_finished"], state["n_slots_fixed"]) == (6, 1, True)
+
+
+def test_during_base_training_the_label_page_does_not_say_that_all_is_answered(new_site: Site) -> None:
+    page, server = new_site.page, new_site.server
+    server.http.post("/api/n-classes", json={"n": 5}).raise_for_status()
+    train_long(server.project, n_epochs=2000)
+    server.http.post("/api/job", json={"kind": "round"}).raise_for_status()
+    page.goto(f"{server.url}/label")
+    expect(page.locator(".ending")).to_contain_text("being trained for the first time")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No questions yet")
+    expect(page.locator(".ending")).not_to_contain_text("answers")
+    expect(page.locator(".job-panel")).to_be_visible()
+    server.http.delete("/api/job")
+    expect(page.get_by_role("link", name="To the start page")).to_be_visible()
+
+
+def test_without_new_answers_the_page_offers_new_questions_and_brings_them(site: Site) -> None:
+    page, server = site.page, site.server
+    for _ in range(6):
+        answer(page, "s")
+    before = rows_asked_about(server.project)
+    ending = page.locator(".ending")
+    expect(ending).to_contain_text("choose new questions without training again")
+    ending.get_by_role("button", name="Choose new questions").click()
+    expect(page.locator(".card")).to_be_visible(timeout=TRAINING_MS)
+    assert asked(page) not in before
+    assert server.get("state")["n_finished"] == 1
+
+
+def test_a_question_in_ones_own_other_window_is_not_said_to_be_in_other_hands(site: Site) -> None:
+    page, other = site.page, site.page.context.new_page()
+    other.goto(f"{site.server.url}/label")
+    asked(other)
+    for _ in range(5):
+        answer(page, "s")
+    expect(page.get_by_role("heading", level=1)).to_have_text("No question is free")
+    expect(page.locator(".ending")).to_contain_text("1 question is open in another window or with somebody else.")
+
+
+def test_the_strip_counts_one_thing_in_the_singular(site: Site) -> None:
+    page = site.page
+    for _ in range(4):
+        answer(page, "s")
+    answer(page, lambda page: new_class(page, "a find", n_ticks=0, except_rows=set()))
+    expect(page.locator(".strip")).to_contain_text("1 answer so far")
+    expect(page.locator(".strip")).to_contain_text("1 class found by you")
+    expect(page.locator(".strip")).to_contain_text("1 question left")
+
+
+def test_the_page_speaks_to_a_practitioner(site: Site) -> None:
+    """No word of the method's papers stands on a page."""
+    page = site.page
+    asked(page)
+    for path in ("label", "classes", "grid", "map", "rounds", "start"):
+        page.goto(f"{site.server.url}/{path}")
+        page.wait_for_load_state("networkidle")
+        words = set(re.findall(r"[a-z]+", page.locator("body").inner_text().lower()))
+        assert not words & RESEARCHERS_WORDS, path
+
+
+RESEARCHERS_WORDS = {"old", "novel", "slot", "slots", "margin", "loss", "seed", "seeds", "strategy", "entropy"}

@@ -1,0 +1,132 @@
+/** The query card: the picture, its candidate classes and its neighbours. Built once, filled for every question. */
+
+import { h, replace, setText } from "../lib/dom.js";
+import { percent, plural } from "../lib/words.js";
+import { originBadge } from "./controls.js";
+import { keyHint } from "./keyBindings.js";
+import { PictureViewer } from "./pictureViewer.js";
+import { thumbElement } from "./thumb.js";
+
+/** @typedef {Api["Card"]} Card */
+/** @typedef {Card & { row: number }} Question */
+/** @typedef {Api["Thumb"]} Thumb */
+
+/**
+ * Whether a card must show nothing of what the model thinks.
+ * @param {Card} card
+ */
+export function isHidden(card) {
+  return card.is_blind || card.is_audit;
+}
+
+/**
+ * @param {Api["Candidate"]} candidate
+ * @param {number} index
+ * @param {(index: number) => unknown} choose
+ */
+function candidateRow(candidate, index, choose) {
+  const nameClass = candidate.is_named ? "candidate-name" : "candidate-name unnamed";
+  return h("button", { type: "button", class: "candidate", onclick: () => choose(index) },
+    keyHint(`candidate${index + 1}`),
+    h("span", { class: "candidate-text" },
+      h("strong", { class: nameClass, title: candidate.name }, candidate.name),
+      h("span", { class: "candidate-facts numbers" }, originBadge(candidate), plural(candidate.size, "picture")),
+      h("span", { class: "candidate-share" },
+        h("span", { class: "share" },
+          h("span", { class: "share-fill", style: { width: `${candidate.probability * 100}%` } })),
+        h("span", { class: "candidate-percent numbers" }, percent(candidate.probability)))),
+    h("span", { class: "candidate-thumbs" },
+      candidate.exemplars.map((thumb) => thumbElement(thumb, { caption: false, badges: "people" }))));
+}
+
+/**
+ * @param {string} title
+ * @param {string} hint
+ * @param {HTMLElement} thumbs
+ */
+function band(title, hint, thumbs) {
+  return h("section", { class: "band", "aria-label": title },
+    h("h3", {}, title, " ", h("span", { class: "hint" }, hint)), thumbs);
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {Thumb[]} thumbs
+ * @param {(thumb: Thumb) => HTMLElement} build
+ */
+function fillBand(element, thumbs, build) {
+  replace(element, thumbs.length ? thumbs.map(build) : h("span", { class: "muted" }, "none yet"));
+}
+
+/** The card as it stands on the page. */
+export class QuestionCard {
+  viewer = new PictureViewer();
+  number = h("strong", { class: "numbers" });
+  group = h("span", { class: "card-group" });
+  said = h("span", { class: "muted card-said", role: "status" });
+  why = h("p", { class: "muted card-why" });
+  candidates = h("section", { class: "candidates", "aria-label": "Suggestions" });
+  labelled = h("div", { class: "band-thumbs" });
+  unlabelled = h("div", { class: "band-thumbs" });
+
+  /**
+   * `choose(index)` takes a candidate, `sameAs(thumb)` a labelled neighbour.
+   * @param {{ choose: (index: number) => unknown, sameAs: (thumb: Thumb) => unknown, search: () => unknown }} calls
+   */
+  constructor(calls) {
+    this.calls = calls;
+    this.element = h("div", { class: "card" },
+      h("section", { class: "card-picture", "aria-label": "Picture" },
+        h("div", { class: "card-head" },
+          h("div", { class: "card-line" }, this.number, this.group, this.said), this.why),
+        this.viewer.element),
+      this.candidates,
+      h("div", { class: "bands" },
+        band("Nearest labelled", "click one: “same as this”", this.labelled),
+        band("Nearest unlabelled", "with what the model says", this.unlabelled)));
+  }
+
+  /**
+   * Show the picture of the question that will most likely come, while the server is asked.
+   * @param {Picture | undefined} picture
+   */
+  showComing(picture) {
+    if (picture) this.viewer.show(picture, "The next picture");
+    this.element.classList.add("is-waiting");
+  }
+
+  /**
+   * Show a question.
+   * @param {Question} card
+   */
+  show(card) {
+    const hidden = isHidden(card);
+    this.element.classList.remove("is-waiting");
+    this.element.classList.toggle("is-blind", hidden);
+    this.viewer.show(card, `Picture ${card.row}: which class is it?`);
+    setText(this.number, `Question ${card.number} of ${card.of}`);
+    // Group and reason name the predicted class: part of what a blind answer must not see.
+    setText(this.group, hidden || !card.group ? "" : `Group: ${card.group}`);
+    setText(this.why, hidden ? "" : card.why);
+    const rows = card.candidates.map((one, index) => candidateRow(one, index, this.calls.choose));
+    replace(this.candidates, hidden ? this.blindNote(card) : rows);
+    fillBand(this.labelled, card.labelled_neighbours, (thumb) => this.labelledThumb(thumb));
+    fillBand(this.unlabelled, card.neighbours, (thumb) => thumbElement(thumb, { badges: "none" }));
+  }
+
+  /** @param {Thumb} thumb */
+  labelledThumb(thumb) {
+    const label = `Same as this: ${thumb.name}`;
+    return thumbElement(thumb, { badges: "people", label, onclick: () => this.calls.sameAs(thumb) });
+  }
+
+  /** @param {Card} card */
+  blindNote(card) {
+    const why = card.is_audit ? "Answer from the picture alone." : "Blind mode: suggestions and neighbours are hidden.";
+    return h("div", { class: "blind" },
+      h("h2", {}, "Which class is it?"),
+      h("p", { class: "muted" }, why),
+      h("button", { type: "button", class: "button primary large", onclick: this.calls.search },
+        "Type its name ", keyHint("accept")));
+  }
+}

@@ -1,0 +1,142 @@
+/** Pictures: their addresses, their small form with name and badge, and a larger look on hover. */
+
+import { h } from "../lib/dom.js";
+
+const BADGES = {
+  human: { text: "✓", title: "labelled by a person" },
+  page: { text: "page", title: "accepted by page" },
+  model: { text: "model", title: "what the model says" },
+};
+
+/** @typedef {keyof typeof BADGES} By */
+/** @typedef {Picture & { name?: string | null, by?: By | null }} ShownPicture */
+
+/**
+ * The address of a picture.
+ * @param {Picture} picture
+ * @param {96 | 160 | 320 | 1024} size
+ */
+export function imageUrl(picture, size) {
+  return `/image/${picture.row}?size=${size}&v=${encodeURIComponent(picture.v)}`;
+}
+
+/**
+ * Fetch pictures ahead, so that they show at once later.
+ * @param {Picture[]} pictures
+ * @param {160 | 1024} size
+ */
+export function prefetch(pictures, size) {
+  for (const picture of pictures) new Image().src = imageUrl(picture, size);
+}
+
+/**
+ * "✓" (a person), "page" or "model" as a small badge; null for a picture that nobody has placed.
+ * @param {By | null | undefined} by
+ */
+export function byBadge(by) {
+  return by ? h("span", { class: `by by-${by}`, title: BADGES[by].title }, BADGES[by].text) : null;
+}
+
+/** @param {ShownPicture} picture */
+function altText(picture) {
+  const said = picture.by === "human" ? ", labelled by a person" : "";
+  return `${picture.name ? `${picture.name}, picture` : "Picture"} ${picture.row}${said}`;
+}
+
+/**
+ * `badges` "people": none for the model's. `peek`: a larger look on hover. `label` is for screen readers.
+ * @typedef {{ size?: 96 | 160 | 320, caption?: boolean, badges?: "all" | "people" | "none", peek?: boolean,
+ *   onclick?: (event: MouseEvent) => unknown, label?: string, class?: string, lazy?: boolean }} ThumbOptions
+ */
+
+/**
+ * A picture with its name and badge: a button where `onclick` is given, else a span.
+ * @param {ShownPicture} picture
+ * @param {ThumbOptions} [options]
+ * @returns {HTMLElement}
+ */
+export function thumbElement(picture, options = {}) {
+  const { size = 160, caption = true, badges = "all", peek = true, onclick, label, lazy } = options;
+  const showsBadge = badges === "all" || (badges === "people" && picture.by !== "model");
+  const properties = { class: `thumb ${options.class ?? ""}`.trim(), dataset: { row: picture.row },
+    title: picture.name, ...(onclick ? { type: "button", onclick, "aria-label": label } : {}) };
+  const element = h(onclick ? "button" : "span", properties,
+    h("span", { class: "thumb-picture" },
+      h("img", { src: imageUrl(picture, size), alt: altText(picture), loading: lazy ? "lazy" : null,
+        draggable: "false" }),
+      showsBadge ? byBadge(picture.by) : null),
+    caption ? h("span", { class: "thumb-name" }, picture.name ?? "–") : null);
+  if (peek) PEEK.follow(element, picture);
+  return element;
+}
+
+/**
+ * Pictures in a row that only show something.
+ * @param {ShownPicture[]} pictures
+ */
+export function thumbRow(pictures) {
+  return h("div", { class: "thumb-row" },
+    pictures.map((picture) => thumbElement(picture, { caption: false, badges: "people", lazy: true })));
+}
+
+const PEEK_SIZE = 320;
+const PEEK_WAIT_MS = 350;
+
+/** The larger look; there is at most one on the page. */
+class Peek {
+  /** @type {{ element: Element, timer: ReturnType<typeof setTimeout>, box: Element | null } | null} */
+  #now = null;
+
+  /**
+   * @param {HTMLElement} element
+   * @param {ShownPicture} picture
+   */
+  follow(element, picture) {
+    // Only a mouse that moves asks for it, not one that rests where a new picture appears.
+    element.addEventListener("pointermove", (event) => {
+      if (event.pointerType === "mouse" && this.#now?.element !== element) this.start(element, picture);
+    });
+    element.addEventListener("pointerleave", () => this.end());
+    element.addEventListener("click", () => this.end());
+  }
+
+  /**
+   * @param {HTMLElement} element
+   * @param {ShownPicture} picture
+   */
+  start(element, picture) {
+    this.end();
+    const show = () => {
+      if (element.isConnected && this.#now) this.#now.box = showBeside(element, picture);
+    };
+    this.#now = { element, timer: setTimeout(show, PEEK_WAIT_MS), box: null };
+  }
+
+  end() {
+    if (!this.#now) return;
+    clearTimeout(this.#now.timer);
+    this.#now.box?.remove();
+    this.#now = null;
+  }
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {ShownPicture} picture
+ */
+function showBeside(element, picture) {
+  const place = element.getBoundingClientRect();
+  const left = place.left > innerWidth / 2 ? place.left - PEEK_SIZE - 24 : place.right + 8;
+  const top = Math.max(8, Math.min(place.top - PEEK_SIZE / 3, innerHeight - PEEK_SIZE - 56));
+  const box = h("div", { class: "peek", "aria-hidden": "true", popover: "manual",
+    style: { left: `${Math.max(8, left)}px`, top: `${top}px` } },
+    h("img", { src: imageUrl(picture, PEEK_SIZE), alt: "" }), h("span", {}, picture.name ?? "no class yet"));
+  document.body.append(box);
+  box.showPopover?.();
+  return box;
+}
+
+const PEEK = new Peek();
+
+// A card that is replaced under the pointer sends no "leave"; the next key ends the look.
+addEventListener("keydown", () => PEEK.end());

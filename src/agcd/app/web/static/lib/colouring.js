@@ -1,0 +1,121 @@
+/** What the colours of the map mean: each way to colour sorts the points into groups with a colour and a name. */
+
+import { SURENESS_WORDS, unsureness } from "./words.js";
+
+// After Paul Tol's schemes for colour-blind readers: cool hues for known classes, warm ones for those found later; each
+// varies in lightness, and the two have different markers besides.
+const COOL = ["#4477aa", "#88ccee", "#117733", "#44aa99", "#332288", "#77aadd", "#225555", "#99ddaa"];
+const WARM = ["#ee7733", "#882255", "#ddaa33", "#cc3311", "#ee99aa", "#994f00", "#cc6677", "#aa4499"];
+const SURENESS = ["#b4c0d0", "#8fa9cc", "#e3bf62", "#ee8a3c", "#b3261e"];
+const GREY = "#aab4c3";
+
+/** @typedef {Api["MapPoints"]} MapPoints */
+/** @typedef {{ name: string, colour: string, isNew?: boolean, isLarge?: boolean }} Kind */
+/**
+ * Kinds of points, the kind of each point, and the order of the legend.
+ * @typedef {{ kinds: Kind[], of: (index: number) => number, order: number[] }} Sorted
+ */
+/** @typedef {Kind & { indices: number[] }} ColourGroup */
+/** @typedef {{ groups: ColourGroup[], order: number[] }} Colouring */
+
+/** The colours of classes: a class keeps its own in all rounds. */
+export class ClassColours {
+  /** @type {Map<string, string>} */
+  #colours = new Map();
+  #nCool = 0;
+  #nWarm = 0;
+
+  /**
+   * Those that ask first get the most different colours.
+   * @param {string} name
+   * @param {boolean} isNew
+   */
+  of(name, isNew) {
+    const key = `${isNew} ${name}`;
+    const known = this.#colours.get(key);
+    if (known !== undefined) return known;
+    const colour = isNew ? WARM[this.#nWarm++ % WARM.length] : COOL[this.#nCool++ % COOL.length];
+    this.#colours.set(key, colour);
+    return colour;
+  }
+}
+
+/**
+ * The largest classes come first.
+ * @param {MapPoints} points
+ * @param {ClassColours} colours
+ * @returns {Sorted}
+ */
+function byClass(points, colours) {
+  const sizes = points.names.map(() => 0);
+  for (const name of points.name) sizes[name] += 1;
+  const order = points.names.map((_, index) => index).sort((a, b) => sizes[b] - sizes[a]);
+  for (const index of order) colours.of(points.names[index], points.is_new[index]);
+  const kinds = points.names.map((name, index) =>
+    ({ name, colour: colours.of(name, points.is_new[index]), isNew: points.is_new[index] }));
+  return { kinds, of: (index) => points.name[index], order };
+}
+
+/**
+ * @param {MapPoints} points
+ * @returns {Sorted}
+ */
+function byOrigin(points) {
+  const kinds = [{ name: "known class", colour: COOL[0], isNew: false },
+    { name: "found by you, or unnamed", colour: WARM[0], isNew: true }];
+  return { kinds, of: (index) => Number(points.is_new[points.name[index]]), order: [0, 1] };
+}
+
+/**
+ * @param {MapPoints} points
+ * @returns {Sorted}
+ */
+function bySureness(points) {
+  const kinds = SURENESS_WORDS.map((name, index) => ({ name, colour: SURENESS[index] }));
+  return { kinds, of: (index) => unsureness(points.margin[index]), order: [4, 3, 2, 1, 0] };
+}
+
+/**
+ * @param {MapPoints} points
+ * @returns {Sorted}
+ */
+function byDisagreement(points) {
+  const kinds = [{ name: "not labelled by people", colour: GREY },
+    { name: "labelled, the model agrees", colour: "#0077bb" },
+    { name: "people and model disagree", colour: "#cc3311", isLarge: true }];
+  const of = (/** @type {number} */ index) => (points.disagrees[index] ? 2 : Number(points.by[index] === "human"));
+  return { kinds, of, order: [2, 1, 0] };
+}
+
+/** The ways to colour, in the order of their buttons. */
+export const COLOURINGS = Object.freeze({
+  class: { word: "Class", sort: byClass },
+  origin: { word: "Known or found", sort: byOrigin },
+  sureness: { word: "Sure or unsure", sort: bySureness },
+  disagreement: { word: "Disagreement", sort: byDisagreement },
+});
+
+/** @typedef {keyof typeof COLOURINGS} ColouringName */
+
+/**
+ * @param {string} name
+ * @returns {name is ColouringName}
+ */
+export function isColouring(name) {
+  return Object.hasOwn(COLOURINGS, name);
+}
+
+/**
+ * Sort points into groups that share a colour.
+ * @param {ColouringName} name
+ * @param {MapPoints} points
+ * @param {ClassColours} colours
+ * @returns {Colouring}
+ */
+export function colouringOf(name, points, colours) {
+  const { kinds, of, order } = COLOURINGS[name].sort(points, colours);
+  /** @type {ColourGroup[]} */
+  const groups = kinds.map((kind) => ({ ...kind, indices: [] }));
+  points.row.forEach((_, index) => groups[of(index)].indices.push(index));
+  return { groups, order };
+}

@@ -1,0 +1,61 @@
+/** Numbers in words: counts, plurals, shares and times, as every page writes them. */
+
+/**
+ * 12345 → "12,345".
+ * @param {number} n
+ */
+export function count(n) {
+  return n.toLocaleString("en-GB");
+}
+
+/**
+ * The word that goes with a number: wordFor(1, "waits", "wait") → "waits".
+ * @param {number} n
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function wordFor(n, one, many = `${one}s`) {
+  return n === 1 ? one : many;
+}
+
+/**
+ * plural(2, "class", "classes") → "2 classes".
+ * @param {number} n
+ * @param {string} one
+ * @param {string} [many]
+ */
+export function plural(n, one, many = `${one}s`) {
+  return `${count(n)} ${wordFor(n, one, many)}`;
+}
+
+/**
+ * 0.873 → "87 %".
+ * @param {number} share
+ */
+export function percent(share) {
+  return `${Math.round(share * 100)} %`;
+}
+
+/**
+ * Seconds in words: "8 s", "3 min", "1 h 20 min".
+ * @param {number} seconds
+ */
+export function duration(seconds) {
+  if (Math.round(seconds) < 60) return `${Math.max(1, Math.round(seconds))} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+const SURENESS = ["sure", "rather sure", "in between", "unsure", "very unsure"];
+
+/**
+ * How sure the model is, from 0 (sure) to 4 (very unsure). The margin is the gap between its two best guesses.
+ * @param {number} margin
+ */
+export function unsureness(margin) {
+  return Math.min(SURENESS.length - 1, Math.max(0, Math.floor((1 - margin) * SURENESS.length)));
+}
+
+/** The words for unsureness(), by its number. */
+export const SURENESS_WORDS = Object.freeze(SURENESS);

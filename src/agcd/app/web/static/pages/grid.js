@@ -1,0 +1,247 @@
+/** The grid: many pictures at once, to mark and label together. */
+
+import { labels, sayDone, sendAnswers, signed, undoLast } from "../components/changes.js";
+import { plainButton, selectField, spacer } from "../components/controls.js";
+import { openDialog } from "../components/dialogs.js";
+import { actionButton, bindKeys } from "../components/keyBindings.js";
+import { nameDialog } from "../components/nameDialog.js";
+import { Pager } from "../components/pager.js";
+import { RubberBand } from "../components/rubberBand.js";
+import { StableList } from "../components/stableList.js";
+import { startStatusBar } from "../components/statusBar.js";
+import { imageUrl, thumbElement } from "../components/thumb.js";
+import { toast } from "../components/toast.js";
+import { choicesFromUrl, keepInUrl } from "../lib/address.js";
+import { latest } from "../lib/async.js";
+import { byId, h, replace, setText } from "../lib/dom.js";
+import { Marks } from "../lib/marks.js";
+import { api } from "../lib/net.js";
+import { onRoundDone } from "../lib/polling.js";
+import { count, plural } from "../lib/words.js";
+
+/** @typedef {Api["Thumb"]} Thumb */
+
+const HAS_SELECTION = new URLSearchParams(location.search).has("selection");
+const DEFAULTS = { show: HAS_SELECTION ? "selection" : "all", order: "row", key: "", selection: "", page: "0" };
+/** @type {[string, string][]} */
+const SHOWS = [["all", "all pictures"], ["unlabelled", "unlabelled"], ["labelled", "labelled by people"],
+  ["accepted", "accepted by page"], ["disagree", "people and model disagree"], ["passed", "skipped or unsure"],
+  ["junk", "junk"]];
+/** @type {[string, string][]} */
+const ORDERS = [["row", "as in the project"], ["uncertain", "least sure first"],
+  ["confident", "most sure first"], ["class", "by class"]];
+const MOST_QUEUED = 200;
+const N_SHOWN = 8;
+const HOW_TO = "Drag a frame, Shift-click a range, Ctrl-click single ones; Shift with arrows extends";
+
+class PictureGrid {
+  choices = choicesFromUrl(DEFAULTS);
+  /** @type {Thumb[]} */
+  thumbs = [];
+  latest = latest();
+  pager = new Pager((page) => this.turnTo(page));
+  marks = new Marks(() => this.mark());
+  title = h("h1", {}, "Grid");
+  facts = h("span", { class: "muted" });
+  chosen = h("strong", { class: "numbers grid-chosen", role: "status" });
+  box = h("div", { class: "picture-grid", role: "listbox", "aria-multiselectable": "true",
+    "aria-label": "Pictures", tabindex: "0", ondblclick: () => this.enlarge() });
+  /** @type {StableList<Thumb, number>} */
+  list = new StableList(this.box, (thumb) => thumb.row, (thumb) => this.cell(thumb));
+
+  /** @param {HTMLElement} main */
+  constructor(main) {
+    new RubberBand(this.box, this.marks);
+    this.bind();
+    this.needMarks = [smallButton("label", "Label", "primary"), smallButton("junk", "Junk"),
+      smallButton("skip", "Skip"), smallButton("ask", "Ask later"), smallButton("none", "None")];
+    main.append(this.head(), this.box);
+    const show = { label: "Show what it says", run: () => this.load() };
+    onRoundDone(() => toast("A round is done.", { action: show }));
+  }
+
+  // -------------------------------------------------------------------------------------------- head and keys
+
+  head() {
+    /** @type {[string, string][]} */
+    const shows = HAS_SELECTION ? [["selection", "chosen on the map"], ...SHOWS] : SHOWS;
+    return h("header", { class: "page-head grid-head" },
+      h("div", { class: "toolbar-row" }, this.title, this.facts, spacer(),
+        selectField("Show", shows, this.choices.show, (show) => this.choose({ show })),
+        selectField("Order", ORDERS, this.choices.order, (order) => this.choose({ order })), this.pager.element),
+      h("div", { class: "toolbar-row" }, this.chosen, this.needMarks, smallButton("all", "All on page"),
+        smallButton("undo", "Undo"), spacer(), h("span", { class: "hint" }, HOW_TO)));
+  }
+
+  bind() {
+    const move = (/** @type {string} */ label, /** @type {string} */ key, /** @type {() => number} */ step) =>
+      ({ label, key, repeats: true,
+        run: (/** @type {KeyboardEvent | MouseEvent} */ event) => this.move(step(), event.shiftKey) });
+    const some = () => this.marks.marked.size > 0;
+    bindKeys("grid", {
+      left: move("Picture before", "ArrowLeft", () => -1),
+      right: move("Next picture", "ArrowRight", () => 1),
+      up: move("Picture above", "ArrowUp", () => -this.list.columns()),
+      down: move("Picture below", "ArrowDown", () => this.list.columns()),
+      toggle: { label: "Mark or unmark the picture", key: " ", run: () => this.marks.toggle() },
+      all: { label: "Mark all on the page", key: "a", also: ["Ctrl+a"], run: () => this.marks.all() },
+      none: { label: "Mark none", key: "Escape", run: () => this.marks.none() },
+      label: { label: "Label the marked pictures", key: "l", run: () => this.label(), when: some },
+      junk: { label: "The marked pictures are junk", key: "x", run: () => this.pass("junk"), when: some },
+      skip: { label: "Skip the marked pictures", key: "s", run: () => this.pass("skip"), when: some },
+      ask: { label: "Ask about the marked pictures later", key: "q", run: () => this.ask(), when: some },
+      undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => undoLast(() => this.load()) },
+      enlarge: { label: "Look at the picture", key: "v", run: () => this.enlarge() },
+      before: { label: "Page before", key: "PageUp", run: () => this.pager.turn(-1) },
+      after: { label: "Next page", key: "PageDown", run: () => this.pager.turn(1) },
+    });
+  }
+
+  // -------------------------------------------------------------------------------------------- what is shown
+
+  /** @param {Thumb} thumb */
+  cell(thumb) {
+    const element = thumbElement(thumb, { badges: "people", peek: false, class: "cell" });
+    element.setAttribute("role", "option");
+    element.id = `cell-${thumb.row}`;
+    return element;
+  }
+
+  /** Ask for the page again and draw what changed; the scroll and the cursor stay. */
+  async load() {
+    const asked = api.get("/api/grid", this.choices);
+    const grid = await this.latest(asked).catch((error) => this.showEmpty(error.message));
+    if (!grid) return;
+    if (grid.page > 0 && grid.page >= grid.n_pages) this.turnTo(Math.max(0, grid.n_pages - 1));
+    else this.draw(grid);
+  }
+
+  /** @param {Api["Grid"]} grid */
+  draw(grid) {
+    this.thumbs = grid.thumbs;
+    this.list.draw(grid.thumbs);
+    setText(this.title, grid.title);
+    setText(this.facts, plural(grid.n, "picture"));
+    this.pager.show(grid.page, grid.n_pages);
+    if (!grid.thumbs.length) this.showEmpty("No picture is like that.");
+    this.marks.reset(grid.thumbs.length);
+  }
+
+  /**
+   * Say why there is nothing to see; pictures that are there stay.
+   * @param {string} text
+   */
+  showEmpty(text) {
+    if (!this.thumbs.length) replace(this.box, h("p", { class: "empty" }, text));
+    this.mark();
+  }
+
+  /** @param {Partial<typeof DEFAULTS>} choices */
+  async choose(choices) {
+    Object.assign(this.choices, { page: "0", ...choices });
+    keepInUrl(this.choices, DEFAULTS);
+    await this.load();
+  }
+
+  /** @param {number} page */
+  async turnTo(page) {
+    this.marks.cursor = 0;
+    await this.choose({ page: String(page) });
+    scrollTo({ top: 0 });
+  }
+
+  // -------------------------------------------------------------------------------------------------- marking
+
+  mark() {
+    const { marked, cursor } = this.marks;
+    this.thumbs.forEach((thumb, place) => {
+      const element = this.list.element(thumb.row);
+      element?.setAttribute("aria-selected", String(marked.has(place)));
+      element?.classList.toggle("is-cursor", place === cursor);
+    });
+    if (this.thumbs[cursor]) this.box.setAttribute("aria-activedescendant", `cell-${this.thumbs[cursor].row}`);
+    setText(this.chosen, `${count(marked.size)} marked`);
+    for (const button of this.needMarks) button.disabled = marked.size === 0;
+  }
+
+  /**
+   * @param {number} step
+   * @param {boolean} isRange
+   */
+  move(step, isRange) {
+    this.marks.move(step, isRange);
+    this.list.element(this.thumbs[this.marks.cursor]?.row)?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** The marked pictures, in the order of the page. */
+  marked() {
+    return this.thumbs.filter((_, place) => this.marks.marked.has(place));
+  }
+
+  rows() {
+    return this.marked().map((thumb) => thumb.row);
+  }
+
+  // -------------------------------------------------------------------------------------------------- answers
+
+  /**
+   * @param {Requests["Said"][]} answers
+   * @param {string} sentence
+   */
+  async store(answers, sentence) {
+    const told = await sendAnswers(answers).catch(() => null);
+    if (!told) return;
+    sayDone(sentence, () => this.load());
+    await this.load();
+  }
+
+  async label() {
+    const rows = this.rows();
+    const pictures = plural(rows.length, "picture");
+    const choice = await nameDialog({ title: `Label ${pictures}`, thumbs: this.marked().slice(0, N_SHOWN),
+      text: rows.length > N_SHOWN ? `The first ${N_SHOWN} of them:` : "" });
+    if (choice) await this.store(labels(rows, choice), `${pictures} labelled “${choice.name}”.`);
+  }
+
+  /** @param {"junk" | "skip"} kind */
+  pass(kind) {
+    const rows = this.rows();
+    const words = kind === "junk" ? "marked as junk" : "skipped";
+    return this.store(rows.map((row) => ({ row, kind })), `${plural(rows.length, "picture")} ${words}.`);
+  }
+
+  async ask() {
+    const rows = this.rows();
+    if (rows.length > MOST_QUEUED) {
+      toast(`At most ${MOST_QUEUED} pictures can be asked about at once.`, { isError: true });
+      return;
+    }
+    const queued = await api.post("/api/queue", signed({ rows })).catch(() => null);
+    if (!queued) return;
+    const spared = rows.length - queued.n_added;
+    const rest = spared ? `; ${count(spared)} needed no question` : "";
+    toast(`${plural(queued.n_added, "picture")} will be asked about on the Label page${rest}.`);
+    this.marks.none();
+  }
+
+  enlarge() {
+    const thumb = this.thumbs[this.marks.cursor];
+    if (!thumb) return;
+    const title = thumb.name ?? `Picture ${thumb.row}`;
+    openDialog({ title, class: "dialog-picture", body: (close) => [
+      h("img", { class: "large-picture", src: imageUrl(thumb, 1024), alt: title }),
+      h("div", { class: "dialog-buttons" }, plainButton("Close", () => close(null)))] });
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} label
+ * @param {string} [more]
+ */
+function smallButton(name, label, more = "") {
+  return actionButton(name, { label, class: `small ${more}`.trim() });
+}
+
+startStatusBar();
+new PictureGrid(byId("page")).load();

@@ -1,0 +1,306 @@
+/** The label page: shows one question after the other and stores what is said, without waiting for the server. */
+
+import { labels, signed } from "../components/changes.js";
+import { jobPanel } from "../components/jobPanel.js";
+import { actionButton, bindKeys } from "../components/keyBindings.js";
+import { nameDialog } from "../components/nameDialog.js";
+import { isHidden, QuestionCard } from "../components/questionCard.js";
+import { auditDone, roundDone, trouble } from "../components/roundDone.js";
+import { askSameClass, N_ASKED } from "../components/sameClassDialog.js";
+import { startStatusBar } from "../components/statusBar.js";
+import { prefetch } from "../components/thumb.js";
+import { toast } from "../components/toast.js";
+import { holder, who } from "../lib/annotator.js";
+import { delay } from "../lib/async.js";
+import { byId, h, replace, setText } from "../lib/dom.js";
+import { api } from "../lib/net.js";
+import { onState, startJob, watchJob } from "../lib/polling.js";
+import { keptByTab } from "../lib/storage.js";
+import { plural } from "../lib/words.js";
+
+const PATIENCE_MS = 400;
+const ASK_AGAIN_MS = 10_000;
+const WORDS = { skip: "skipped", unsure: "unsure", junk: "junk" };
+
+/** @typedef {Api["Card"]} Card */
+/** @typedef {import("../components/questionCard.js").Question} Question */
+/** @typedef {import("../components/nameDialog.js").NameOptions} NameOptions */
+
+class LabelPage {
+  /** The question that is shown, and what the server said when there was none. @type {Question | null} */
+  card = null;
+  /** @type {Card | null} */
+  done = null;
+  /** @type {Api["State"] | null} */
+  state = null;
+  isRunning = false;
+  isBlind = keptByTab.get("blind") === true;
+  turn = 0;
+  /** Rows whose answers are on their way. @type {Set<number>} */
+  underWay = new Set();
+  /** @type {Promise<void>} */
+  lastSaved = Promise.resolve();
+  job = jobPanel();
+
+  /**
+   * @param {HTMLElement} main
+   * @param {boolean} isAudit
+   */
+  constructor(main, isAudit) {
+    this.isAudit = isAudit;
+    bindKeys("label", this.actions());
+    this.view = new QuestionCard({ choose: (index) => this.choose(index), sameAs: (thumb) => this.sameAs(thumb),
+      search: () => this.search() });
+    this.stage = h("div", { class: "stage" }, this.view.element);
+    this.blind = actionButton("blind", { label: "Blind" });
+    this.tools = this.toolbar();
+    replace(main, isAudit ? auditNote() : null, this.stage, this.tools);
+    onState((state) => {
+      this.state = state;
+      this.drawDone();
+    });
+    watchJob((found) => this.followJob(found));
+  }
+
+  // ------------------------------------------------------------------------------------------ asking the server
+
+  fetchQuestion() {
+    return api.get("/api/question", { who: who(), holder, blind: this.isBlind, audit: this.isAudit,
+      answered: [...this.underWay] }, { retries: Infinity });
+  }
+
+  /** The next question. An answer that is slow to be stored does not hold it up, nor is its row shown again. */
+  async askServer() {
+    await Promise.race([this.lastSaved, delay(PATIENCE_MS)]);
+    const card = await this.fetchQuestion();
+    if (card.row === null || !this.underWay.has(card.row)) return card;
+    await this.lastSaved;
+    return this.fetchQuestion();
+  }
+
+  /**
+   * Show the next question, and its picture at once where it is known.
+   * @param {Picture[]} [upcoming]
+   */
+  async next(upcoming = []) {
+    this.turn += 1;
+    const mine = this.turn;
+    this.card = null;
+    this.view.showComing(upcoming.find((picture) => !this.underWay.has(picture.row)));
+    const card = await this.askServer().catch(() => null);
+    if (mine !== this.turn) return;
+    if (card) return this.show(card);
+    this.tools.dataset.mode = "ending";
+    replace(this.stage, trouble(() => this.next()));
+  }
+
+  /** @param {Card} card */
+  show(card) {
+    if (card.row === null) return this.showDone(card);
+    this.card = /** @type {Question} */ (card);
+    this.done = null;
+    this.tools.dataset.mode = isHidden(card) ? "blind" : "card";
+    if (!this.view.element.isConnected) replace(this.stage, this.view.element);
+    this.view.show(this.card);
+    prefetch(card.upcoming, 1024);
+  }
+
+  // ------------------------------------------------------------------------------------------------- answering
+
+  /**
+   * Store answers in the background and go on. The first is about this card.
+   * @param {Question} card
+   * @param {Requests["Said"][]} answers
+   * @param {string} words
+   */
+  store(card, answers, words) {
+    for (const { row } of answers) this.underWay.add(row);
+    setText(this.view.said, `Last: ${words}`);
+    const sent = api.queue("/api/answers", signed({ answers, is_audit: this.isAudit }));
+    const isGone = () => answers.forEach(({ row }) => this.underWay.delete(row));
+    this.lastSaved = sent.then(isGone, () => {
+      isGone();
+      setText(this.view.said, "The last answer was not stored.");
+      this.next();
+    });
+    this.next(card.upcoming);
+  }
+
+  /**
+   * @param {Question} card
+   * @param {PickedClass} picked
+   * @param {number[]} [alsoRows]
+   */
+  label(card, picked, alsoRows = []) {
+    const rows = [card.row, ...alsoRows];
+    const many = alsoRows.length ? ` for ${plural(rows.length, "picture")}` : "";
+    this.store(card, labels(rows, picked), `“${picked.name}”${many}`);
+  }
+
+  /** @param {keyof typeof WORDS} kind */
+  pass(kind) {
+    if (this.card) this.store(this.card, [{ row: this.card.row, kind }], WORDS[kind]);
+  }
+
+  /** @param {number} index */
+  async choose(index) {
+    const candidate = this.card?.candidates[index];
+    if (!this.card || !candidate) return;
+    if (candidate.is_named) return this.label(this.card, candidate);
+    await this.named({ title: "Name this group", prefersNew: true, placeholder: "What is it?",
+      thumbs: candidate.exemplars, text: `“${candidate.name}” has no name yet. Its name goes with your answer.` });
+  }
+
+  /** @param {Api["Thumb"] | undefined} thumb */
+  sameAs(thumb) {
+    if (this.card && thumb?.name) this.label(this.card, { class_id: null, name: thumb.name });
+  }
+
+  search() {
+    return this.named({ title: "Which class is it?" });
+  }
+
+  /**
+   * Ask for a name, then label the picture that was asked about.
+   * @param {NameOptions} options
+   */
+  async named(options) {
+    const { card } = this;
+    const picked = card && (await nameDialog(options));
+    if (picked && card === this.card) this.label(card, picked);
+  }
+
+  async create() {
+    const { card } = this;
+    if (!card) return;
+    const nearest = isHidden(card) ? Promise.resolve([])
+      : api.get("/api/rows/{row}/neighbours", { row: card.row, n: N_ASKED }).catch(() => []);
+    const picked = await nameDialog({ title: "New class", prefersNew: true, placeholder: "Name of the new class",
+      text: "It can be renamed at any time." });
+    if (!picked) return;
+    const thumbs = await nearest;
+    const same = thumbs.length ? await askSameClass(picked.name, card, thumbs) : [];
+    if (same && card === this.card) this.label(card, picked, same);
+  }
+
+  async undo() {
+    this.card = null;
+    const undone = await api.queue("/api/undo", signed({})).catch(() => null);
+    if (undone) setText(this.view.said, `Taken back: ${undone.what}`);
+    await this.next();
+  }
+
+  toggleBlind() {
+    this.isBlind = !this.isBlind;
+    keptByTab.set("blind", this.isBlind);
+    this.blind.setAttribute("aria-pressed", String(this.isBlind));
+    this.next();
+  }
+
+  accept() {
+    if (this.done && !this.isAudit) return this.train();
+    if (this.card?.candidates.length) return this.choose(0);
+    return this.search();
+  }
+
+  // ------------------------------------------------------------------------------------------ nothing left to ask
+
+  /** @param {Card} card */
+  showDone(card) {
+    this.card = null;
+    this.done = card;
+    this.tools.dataset.mode = "ending";
+    this.drawDone();
+    if (card.held_by_others) setTimeout(() => this.done === card && this.next(), ASK_AGAIN_MS);
+  }
+
+  drawDone() {
+    if (!this.done || !this.state) return;
+    replace(this.stage, this.isAudit ? auditDone(this.done)
+      : roundDone(this.done, this.state, { isRunning: this.isRunning, train: () => this.train(), job: this.job }));
+  }
+
+  train() {
+    if (this.isRunning || !this.state?.n_finished) return;
+    startJob("round").catch(() => {});
+  }
+
+  /** @param {Api["Job"]} found */
+  followJob(found) {
+    const wasRunning = this.isRunning;
+    this.isRunning = found.state === "running";
+    if (wasRunning === this.isRunning) return;
+    this.drawDone();
+    if (this.isRunning || found.state !== "done" || found.kind !== "round") return;
+    toast("The round is trained: new questions are ready.");
+    if (this.done) this.next();
+  }
+
+  // ------------------------------------------------------------------------------------------- keys and buttons
+
+  /** @returns {Record<string, import("../lib/keys.js").Action>} */
+  actions() {
+    const when = () => this.card !== null;
+    const suggestion = (/** @type {number} */ n) =>
+      ({ label: `Suggestion ${n}`, key: String(n), run: () => this.choose(n - 1), when });
+    return {
+      candidate1: suggestion(1), candidate2: suggestion(2), candidate3: suggestion(3), candidate4: suggestion(4),
+      candidate5: suggestion(5),
+      accept: { label: "Accept the first suggestion", key: "Enter", run: () => this.accept(),
+        when: () => when() || this.done !== null },
+      same: { label: "Same as the nearest labelled", key: "=", when,
+        run: () => this.sameAs(this.card?.labelled_neighbours[0]) },
+      search: { label: "Type to search a class", key: "/", also: ["t"], run: () => this.search(), when },
+      create: { label: "New class", key: "n", run: () => this.create(), when },
+      skip: { label: "Skip", key: "s", run: () => this.pass("skip"), when },
+      unsure: { label: "Unsure", key: "u", run: () => this.pass("unsure"), when },
+      junk: { label: "Junk: no class at all", key: "x", run: () => this.pass("junk"), when },
+      undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => this.undo() },
+      blind: { label: "Blind mode", key: "b", run: () => this.toggleBlind(), when: () => !this.isAudit },
+      zoom: { label: "Zoom", key: " ", run: () => this.view.viewer.toggle(), when },
+      ...this.panActions(),
+      fullscreen: { label: "Full screen", key: "f", run: toggleFullscreen },
+    };
+  }
+
+  panActions() {
+    const when = () => this.view.viewer.isZoomed;
+    const pan = (/** @type {string} */ where, /** @type {string} */ key, /** @type {[number, number]} */ step) =>
+      ({ label: `Zoomed: ${where}`, key, repeats: true, run: () => this.view.viewer.pan(...step), when });
+    return {
+      left: pan("to the left", "ArrowLeft", [-1, 0]),
+      right: pan("to the right", "ArrowRight", [1, 0]),
+      up: pan("up", "ArrowUp", [0, -1]),
+      down: pan("down", "ArrowDown", [0, 1]),
+    };
+  }
+
+  toolbar() {
+    this.blind.setAttribute("aria-pressed", String(this.isBlind));
+    this.blind.hidden = this.isAudit;
+    return h("div", { class: "toolbar tools", role: "toolbar", "aria-label": "Answers" },
+      actionButton("accept", { label: "Accept first", class: "primary" }),
+      actionButton("same", { label: "Same as nearest" }),
+      actionButton("search", { label: "Search" }),
+      ["create", "skip", "unsure"].map((name) => actionButton(name)),
+      actionButton("junk", { label: "Junk" }),
+      h("span", { class: "tools-gap" }),
+      actionButton("undo"),
+      h("span", { class: "grow" }),
+      this.blind, actionButton("zoom"), actionButton("fullscreen"));
+  }
+}
+
+function toggleFullscreen() {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else document.documentElement.requestFullscreen().catch(() => {});
+}
+
+function auditNote() {
+  return h("p", { class: "banner", role: "note" },
+    "Blind audit: suggestions are hidden on purpose, and the answers are not trained on. ",
+    "They measure how often the model is right.");
+}
+
+startStatusBar();
+new LabelPage(byId("page"), new URLSearchParams(location.search).get("audit") === "1").next();
