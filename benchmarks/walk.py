@@ -4,7 +4,8 @@
 
 Counted are the functions of agcd that are called, the files they stand in, statements that read the database, folds
 of the event log (events taken up, by events in the log) and predictions of at least half the pool (by the averaged
-model, which speaks for the round, and by the student, which is asked for questions). An
+model, which speaks for the round, and by the student, which is asked for questions; the epochs of training, which
+look at their own model, are not counted). An
 answer is a POST to the page's server; a round is what the page's button starts: training, then choosing questions.
 """
 
@@ -72,7 +73,9 @@ def walking() -> Iterator[Walk]:
         take(change, event)
 
     def predicting(fitted: Any, features: Any, rows: Any, which: Any = "ema", **options: Any) -> Any:
-        walk.counts[which] += len(rows) >= features.n_rows / 2
+        asker = sys._getframe(1).f_code.co_filename
+        if "training" not in Path(asker).parts:  # epochs look at what their own model says
+            walk.counts[which] += len(rows) >= features.n_rows / 2
         return predict(fitted, features, rows, which, **options)
 
     def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
