@@ -36,21 +36,31 @@ def lay_out(features: FloatArray, rows: IntArray, before: Plane | None = None) -
     chosen = generator(0, "layout", len(rows)).permutation(len(rows))[:N_ANCHORS]
     anchors = np.sort(rows[chosen])
     known = before[anchors] if before is not None and np.isfinite(before[anchors]).all() else None
-    placed = _tsne(np.asarray(features[anchors], np.float32), known)
+    placed = _placed(np.asarray(features[anchors], np.float32), known)
     xy[rows] = _between(features, rows, anchors, placed)
     xy[anchors] = placed
     return xy
 
 
-def _tsne(x: FloatArray, before: Plane | None) -> Plane:
-    from sklearn.manifold import TSNE
-
-    options: dict[str, Any] = {"init": "pca"}
-    if before is not None:
-        options = {"init": before / max(float(before.std()), 1e-9) * _SPREAD, "early_exaggeration": 4.0}
-    placed = TSNE(perplexity=min(30.0, (len(x) - 1) / 3), random_state=0, **options).fit_transform(x)
+def _placed(x: FloatArray, before: Plane | None) -> Plane:
+    """Positions with a spread of one, turned to fit ``before`` where there is one."""
+    if before is None:
+        placed = tsne(x)
+    else:
+        start = before / max(float(before.std()), 1e-9) * _SPREAD
+        placed = tsne(x, init=start, early_exaggeration=4.0)  # the usual 12 would tear the start apart
     placed = np.asarray(placed / max(float(placed.std()), 1e-9), np.float32)
     return placed if before is None else turned_to_fit(placed, before)
+
+
+def tsne(x: FloatArray, *, init: str | Plane = "pca", early_exaggeration: float = 12.0) -> Plane:
+    """Features (n, d) → positions (n, 2) that keep neighbours together (van der Maaten and Hinton 2008)."""
+    from sklearn.manifold import TSNE  # here, because it takes a second to load
+
+    # 30 neighbours are scikit-learn's default; there must be three times as many rows.
+    perplexity = min(30.0, (len(x) - 1) / 3)
+    options: dict[str, Any] = {"init": init, "early_exaggeration": early_exaggeration}
+    return np.asarray(TSNE(perplexity=perplexity, random_state=0, **options).fit_transform(x))
 
 
 def turned_to_fit(xy: Plane, target: Plane) -> Plane:

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agcd.data.splits import (
-    labels_as_given,
     make_split,
     read_old_classes,
     start_state,
@@ -282,20 +281,5 @@ def test_neither_state_nor_truth_changes_the_data_set() -> None:
     y_class, is_test = dataset.y_class.copy(), dataset.is_test.copy()
     split = make_split(dataset, seed=0, long_tail=5)
     start_state(dataset, split)
-    labels_as_given(dataset)
     assert np.array_equal(dataset.y_class, y_class)
     assert np.array_equal(dataset.is_test, is_test)
-
-
-def test_labels_as_given_make_every_labelled_train_class_old() -> None:
-    dataset = toy_rows([2, 0, 1], n_test=1, n_unlabelled=2)
-    state = labels_as_given(dataset)
-    assert (state.classes, state.n_old) == (("c0", "c2"), 2)
-    assert state.y_class.tolist() == [0, 0, 1, -1, -1, -1, -1, -1]
-    assert state.asked_round.tolist() == [0, 0, 0, -1, -1, -1, -1, -1]
-    assert np.array_equal(state.held_out, dataset.is_test)
-
-
-def test_labels_as_given_work_on_a_pool_without_labels() -> None:
-    state = labels_as_given(toy_rows([], n_unlabelled=3))
-    assert (state.classes, state.n_old, len(state.pool_rows)) == ((), 0, 3)

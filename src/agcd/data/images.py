@@ -54,6 +54,13 @@ def decode(
         return rgb
 
 
+def thumbnail(data: bytes | Path, size: int) -> Image.Image:
+    """A small upright copy, fitted into ``size`` × ``size`` pixels and never enlarged."""
+    image = decode(data, draft_size=size)
+    image.thumbnail((size, size))
+    return image
+
+
 def probe(data: bytes | Path, *, max_pixels: int = MAX_PIXELS, max_bytes: int = MAX_BYTES) -> str | None:
     """Why the header says this cannot be used, or None; pixels are not decoded."""
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from agcd.data.items import clean_name
 from agcd.errors import ConfigError, DataError, did_you_mean
 from agcd.io import digest, read_json, write_json
 from agcd.rng import generator
-from agcd.types import UNLABELLED, BoolArray, Dataset, IntArray, LabelState, Split
+from agcd.types import UNLABELLED, Dataset, IntArray, LabelState, Split
 
 _VERSION = 1
-_T = TypeVar("_T")
 
 
 def make_split(
@@ -145,7 +144,10 @@ def read_old_classes(path: Path) -> tuple[str, ...]:
         value = read_json(path)
         if not isinstance(value, dict) or "old" not in value:
             raise ValueError("no key 'old'")
-        return tuple(clean_name(name) for name in _list_of(str, value, "old"))
+        names = value["old"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError("old is not a list of str")
+        return tuple(clean_name(name) for name in names)
     except FileNotFoundError:
         raise DataError(f"There is no file at {path}: {expected}.") from None
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -176,22 +178,9 @@ def start_state(dataset: Dataset, split: Split) -> LabelState:
     y_class[rows] = truth_in_split_order(dataset, split)[rows]
     held_out = dataset.is_test.copy()
     held_out[split.unused_rows] = True
-    return _state(split.old_classes, y_class, held_out)
-
-
-def labels_as_given(dataset: Dataset) -> LabelState:
-    """A practitioner's start: every label of a train row counts, and every class that has one is old."""
-    known = np.unique(dataset.y_class[~dataset.is_test & (dataset.y_class >= 0)])
-    place = np.full(len(dataset.classes) + 1, UNLABELLED, dtype=np.int64)  # the last entry serves y_class = −1
-    place[known] = np.arange(len(known))
-    y_class = np.where(dataset.is_test, UNLABELLED, place[dataset.y_class])
-    return _state(tuple(dataset.classes[c] for c in known), y_class, dataset.is_test.copy())
-
-
-def _state(classes: tuple[str, ...], y_class: IntArray, held_out: BoolArray) -> LabelState:
     asked_round = np.where(y_class >= 0, 0, -1).astype(np.int64)
     passed = np.zeros(len(y_class), dtype=np.bool_)
-    return LabelState(classes, len(classes), y_class, asked_round, held_out, passed)
+    return LabelState(split.old_classes, len(split.old_classes), y_class, asked_round, held_out, passed)
 
 
 def truth_in_split_order(dataset: Dataset, split: Split) -> IntArray:
@@ -220,51 +209,3 @@ def save_split(path: Path, split: Split, dataset: Dataset) -> None:
         "label_ratio": split.label_ratio,
     }
     write_json(path, value)
-
-
-def load_split(path: Path, dataset: Dataset) -> Split:
-    """The split stored at ``path``; refused if ``dataset`` is not the one it was made for."""
-    made_for, split = _read_split(path)
-    if made_for != dataset_digest(dataset):
-        raise DataError(f"{path} was made for other data than {dataset.name}: files or labels have changed since.")
-    if not _fits(split, dataset):
-        raise DataError(f"{path} is not a valid split of {dataset.name}: its classes or rows do not fit.")
-    return split
-
-
-def _fits(split: Split, dataset: Dataset) -> bool:
-    """Whether the split covers all classes once and its rows are train rows, the labelled ones of old classes."""
-    if sorted(split.old_classes + split.novel_classes) != sorted(dataset.classes):
-        return False
-    rows = np.concatenate([split.labelled_rows, split.unused_rows])
-    if not np.isin(rows, np.flatnonzero(~dataset.is_test)).all() or len(np.unique(rows)) < len(rows):
-        return False
-    labels = truth_in_split_order(dataset, split)[split.labelled_rows]
-    return bool(((labels >= 0) & (labels < len(split.old_classes))).all())
-
-
-def _read_split(path: Path) -> tuple[str, Split]:
-    """The digest of the data set it was made for, and the split, each value of its expected type."""
-    try:
-        value = read_json(path)
-        if value["version"] != _VERSION:
-            raise ValueError(f"version {value['version']!r}, {_VERSION} is expected")
-        return str(value["dataset"]), Split(
-            old_classes=tuple(_list_of(str, value, "old_classes")),
-            novel_classes=tuple(_list_of(str, value, "novel_classes")),
-            labelled_rows=np.array(_list_of(int, value, "labelled_rows"), dtype=np.int64),
-            unused_rows=np.array(_list_of(int, value, "unused_rows"), dtype=np.int64),
-            seed=int(value["seed"]),
-            label_ratio=float(value["label_ratio"]),
-        )
-    except FileNotFoundError:
-        raise DataError(f"There is no split at {path}.") from None
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise DataError(f"{path} is not a split ({type(error).__name__}: {error}).") from None
-
-
-def _list_of(kind: type[_T], value: dict[str, Any], key: str) -> list[_T]:
-    entries = value[key]
-    if not isinstance(entries, list) or not all(isinstance(entry, kind) for entry in entries):
-        raise TypeError(f"{key} is not a list of {kind.__name__}")
-    return entries

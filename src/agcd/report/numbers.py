@@ -77,7 +77,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class RoundLine:
     """One round in the table: its cells, and which classes moved, in words (the first few, then the rest)."""
 
     number: int
@@ -94,7 +94,7 @@ class Table:
 
     name: str
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[RoundLine, ...]
 
 
 def round_table(name: str, rounds: Sequence[RoundFacts]) -> Table:
@@ -108,10 +108,10 @@ def _has(value: Estimate | str | float | None) -> bool:
     return bool(value) if isinstance(value, Estimate | str) else is_known(value)
 
 
-def _line(facts: RoundFacts, columns: Sequence[Column]) -> Line:
+def _line(facts: RoundFacts, columns: Sequence[Column]) -> RoundLine:
     cells = tuple((column.tell(getattr(facts, column.field)), column.tone) for column in columns)
     changes = tuple(shown(change, 300) for change in facts.mapping_changes)
-    return Line(facts.number, facts.n_labels, cells, changes[:MAX_CHANGES], changes[MAX_CHANGES:])
+    return RoundLine(facts.number, facts.n_labels, cells, changes[:MAX_CHANGES], changes[MAX_CHANGES:])
 
 
 def cards(story: Story) -> list[Card]:

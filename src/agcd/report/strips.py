@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image, ImageDraw, ImageOps
 
+from agcd.plotting import MUTED, NEW, OLD, house_style
 from agcd.report.story import ClassStrip, Thumbnail
-from agcd.report.style import MUTED, NEW, OLD, house_style
 from agcd.report.words import count, is_known, percent, shown
 from agcd.types import IntArray
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from agcd.data.images import probe
 from agcd.errors import DataError
-from agcd.lab.published.facts import Published, find_published
+from agcd.lab.published.facts import Published, find_published, old_class_names
 from agcd.lab.published.listing import Listing, MissingPieces
 from agcd.lab.published.load import absent_items, list_published
-from agcd.lab.published.old_classes import old_class_names
 
 _HEAD = 2**16
 _SHOWN = 20
