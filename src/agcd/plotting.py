@@ -332,6 +332,7 @@ def draw_search(axes: Axes, seed: int, curve: Sequence[tuple[int, float]], estim
     colour = SET_COLOURS[seed % len(SET_COLOURS)]
     tried, shares = np.asarray(curve, float).T
     label = f"seed {seed}: {estimated} estimated"
-    axes.plot(tried, shares, color=colour, marker=MARKERS[0], markersize=3.5, linewidth=1.4, label=label)
-    axes.plot(estimated, np.interp(estimated, tried, shares), color=colour, marker="D", markersize=8, zorder=5)
+    look: dict[str, Any] = {"color": colour, "clip_on": False}  # marks at 100 % are whole
+    axes.plot(tried, shares, marker=MARKERS[0], markersize=3.5, linewidth=1.4, label=label, **look)
+    axes.plot(estimated, np.interp(estimated, tried, shares), marker="D", markersize=8, zorder=5, **look)
     axes.axvline(estimated, color=colour, linestyle=":", linewidth=1.4)

@@ -26,7 +26,9 @@ FOREIGN_SUFFIXES = frozenset(
 )
 """Pictures that we do not decode: worth a word to the user, where other files are passed over in silence."""
 MAX_PIXELS = 64_000_000
+"""192 MB as RGB: more than nearly all cameras take, and several at once still fit into memory."""
 MAX_BYTES = 256 * 2**20
+"""Above what so many pixels take without compression."""
 
 
 class ImageError(DataError):

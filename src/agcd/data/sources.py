@@ -18,14 +18,14 @@ _MANIFESTS, _EMBEDDINGS = (".csv", ".tsv", ".parquet"), ".npz"
 FILE_SUFFIXES = (*_MANIFESTS, _EMBEDDINGS)
 
 
-def load_dataset(path: Path | str, *, allow_outside: bool = False) -> Dataset:
-    """The data at ``path``; ``allow_outside`` lets a manifest list files outside its folder."""
+def load_dataset(path: Path | str) -> Dataset:
+    """The data at ``path``."""
     path = Path(path)
     if path.is_dir():
         return from_folder(path)
     suffix = path.suffix.lower()
     if suffix in _MANIFESTS:
-        return from_manifest(path, allow_outside=allow_outside)
+        return from_manifest(path)
     if suffix == _EMBEDDINGS:
         return from_npz(path)
     if path.exists():

@@ -30,16 +30,15 @@ def make_split(
     label_ratio: float = 0.2,
     long_tail: float | None = None,
     old_classes: Sequence[str] | None = None,
-    order: Literal["seeded", "listed"] = "seeded",
     draw: Literal["seeded", "published"] = "seeded",
 ) -> Split:
     """Old and novel classes, and the train rows that start with a label.
 
-    The old classes are ``n_old`` (default: half, rounded down) drawn with the seed, or the first ones
-    (``order="listed"``), or those named. Of the n train rows of old classes int(label_ratio · n) are labelled,
-    uniform over rows; an old class that got none takes one from the class that got most, because a class nobody
-    labelled is not known. With ``label_ratio`` 0 no class is old. ``long_tail`` is the ratio between the largest
-    and the smallest class of an exponential profile over the train rows.
+    The old classes are ``n_old`` (default: half, rounded down) drawn with the seed, or those named. Of
+    the n train rows of old classes int(label_ratio · n) are labelled, uniform over rows; an old class that got none
+    takes one from the class that got most, because a class nobody labelled is not known. With ``label_ratio`` 0 no
+    class is old. ``long_tail`` is the ratio between the largest and the smallest class of an exponential profile over
+    the train rows.
 
     ``draw="published"`` labels the rows that the published code labels, the same for every seed: exactly as there,
     so an old class that got no label stays without one.
@@ -48,7 +47,7 @@ def make_split(
     train = ~dataset.is_test
     unused_rows = _long_tail_rest(dataset, seed, long_tail) if long_tail else np.empty(0, dtype=np.int64)
     train[unused_rows] = False
-    old = _old_classes(dataset, seed, n_old, old_classes, order) if label_ratio > 0 else []
+    old = _old_classes(dataset, seed, n_old, old_classes) if label_ratio > 0 else []
     is_old = set(old)
     old_rows = np.flatnonzero(train & np.isin(dataset.y_class, old))
     return Split(
@@ -70,7 +69,7 @@ def _check_settings(dataset: Dataset, label_ratio: float, long_tail: float | Non
         raise ConfigError(f"long_tail is {long_tail}; a number of at least 1 is expected.")
 
 
-def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence[str] | None, order: str) -> list[int]:
+def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence[str] | None) -> list[int]:
     """The numbers of the old classes, in listed order, or in the order of ``names``."""
     if names is not None:
         return _named_classes(dataset, names, n_old)
@@ -79,11 +78,8 @@ def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence
     most = min(len(candidates), len(dataset.classes) - 1)
     if not 1 <= wanted <= most:
         raise ConfigError(f"n_old is {wanted}; 1 to {most} of the {len(dataset.classes)} classes can be old.")
-    if order == "seeded":
-        candidates = generator(seed, "split", "old_classes").permutation(candidates)
-    elif order != "listed":
-        raise ConfigError(f"Unknown order {order!r}.{did_you_mean(order, ('seeded', 'listed'))}")
-    return sorted(candidates[:wanted].tolist())
+    drawn = generator(seed, "split", "old_classes").permutation(candidates)
+    return sorted(drawn[:wanted].tolist())
 
 
 def _named_classes(dataset: Dataset, names: Sequence[str], n_old: int | None) -> list[int]:

@@ -27,7 +27,10 @@ from agcd.types import Dataset
 
 STRATEGY, RIVAL = OUR_STRATEGY, "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5}}
-_THUMBNAILS, _THUMBNAIL_SIDE = 8, 256
+_THUMBNAILS = 8
+"""Typical and answered images of a class: what fits into a line of the report."""
+_THUMBNAIL_SIDE = 256
+"""Pixels: more than twice what the report shows, so that cutting a square from it stays sharp."""
 _MAP_POINTS = 2000
 """About so many rows at most are placed by t-SNE, which takes minutes for more."""
 _MEASURED = ("acc_all", "acc_old", "acc_new", "phase", "mapping_diff", "best_on_test", "agreement")

@@ -14,6 +14,7 @@ from uuid import uuid4
 from agcd.errors import StorageError
 
 _POLL_SECONDS = 0.2
+"""Between two looks at a running round, which takes seconds to minutes."""
 
 
 @dataclass(frozen=True)

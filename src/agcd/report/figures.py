@@ -104,6 +104,8 @@ def balance_figure(rounds: Rounds, rivals: Mapping[str, Rounds], name: str = "Th
     for way in ways:
         _draw_path(axes, way)
     plotting.frame_balance(axes, np.concatenate([way.columns("acc_old", "acc_new") for way in ways]))
+    axes.xaxis.label.set_color(OLD)
+    axes.yaxis.label.set_color(NEW)
     axes.text(0.03, 0.97, "better on novel", color=NEW, fontsize=9, va="top", transform=axes.transAxes)
     axes.text(0.97, 0.03, "better on old", color=OLD, fontsize=9, ha="right", transform=axes.transAxes)
     ring = Line2D([], [], color=INK, marker="o", markersize=8, markerfacecolor="white", linestyle="", label="start")

@@ -10,6 +10,7 @@ from agcd.report.story import Estimate, RoundFacts, Story
 from agcd.report.words import MISSING, count, decimal, interval, is_known, percent, points, shown, whole
 
 MAX_CHANGES = 3
+"""Changes of a round told at once; the others are folded away, so that the table stays a table."""
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,6 @@ def _class_card(strip: ClassStrip, thumbnails: Thumbnails | None, n_classes: int
     facts = [count(strip.size, "member")]
     if len(strip.queried_rows):
         facts.append(f"{len(strip.queried_rows):,} answered")
-    if is_known(strip.accuracy):
-        facts.append(f"accuracy {percent(strip.accuracy)}")
     if is_known(strip.purity):
         checked = "" if strip.n_checked is None else f" of {count(strip.n_checked, 'label')}"
         facts.append(f"purity {percent(strip.purity)}{checked}")

@@ -13,7 +13,9 @@ from agcd.lab.published.listing import Listing, MissingPieces
 from agcd.lab.published.load import absent_items, list_published
 
 _HEAD = 2**16
+"""Bytes: as long as the metadata before a photograph's header can be; mostly they are far shorter."""
 _SHOWN = 20
+"""Missing pieces that are listed one by one."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ READERS: Mapping[str, Callable[[Path, Path], Listing]] = MappingProxyType(
 )
 """Name → reader, called with the folder and with the cache."""
 _SHOWN = 4
+"""Missing pieces named in one sentence."""
 
 
 def load_published(published: Published, path: Path, cache_dir: Path) -> Dataset:
