@@ -229,3 +229,16 @@ def test_every_error_class_is_a_user_error() -> None:
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run([sys.executable, "-m", "agcd.cli", "version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == agcd.__version__
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["train", "--help"], ["version"]])
+def test_help_waits_for_no_heavy_library(arguments: list[str]) -> None:
+    code = (
+        "import sys, runpy; sys.argv[0] = 'agcd'\n"
+        "try:\n    runpy.run_module('agcd.cli', run_name='__main__')\n"
+        "except SystemExit as stopped:\n    assert not stopped.code\n"
+        "heavy = {'torch', 'fastapi', 'sklearn', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
