@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
 from agcd import propagation
-from agcd.report.style import FAINT, INK, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, png_bytes
+from agcd.plotting import FAINT, INK, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, png_bytes
 from agcd.strategies import select
 from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.types import FloatArray, IntArray, PoolView

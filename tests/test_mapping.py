@@ -19,6 +19,7 @@ from agcd.mapping import (
     map_labels,
     mismatches,
     next_phase,
+    slot_of_name,
     slots_needed,
 )
 from agcd.types import IntArray, LabelMapping, Phase
@@ -257,8 +258,10 @@ def test_consistency_is_the_share_of_equal_entries() -> None:
 
 def test_changes_are_told_in_sentences() -> None:
     names = ["apple", "pear", "plum"]
-    assert describe_change(mapping(0, 9), mapping(0, 12, 3), names) == [
+    assert describe_change(slot_of_name(mapping(0, 9), names), slot_of_name(mapping(0, 12, 3), names)) == [
         "class 'pear' moved from slot 9 to slot 12",
         "class 'plum' is new and has slot 3",
     ]
-    assert describe_change(mapping(0, 1), mapping(0, 1), names) == []
+    same = slot_of_name(mapping(0, 1), names)
+    assert describe_change(same, same) == []
+    assert describe_change(same, {}, noun="group")[0] == f"class {names[0]!r} has no group any more"

@@ -8,7 +8,7 @@ are exact and are settled by rule (the previous mapping first), never by roundin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -218,12 +218,18 @@ def consistency(a: LabelMapping, b: LabelMapping) -> float:
     return float((a.slot_of_class[:n] == b.slot_of_class[:n]).mean()) if n else float("nan")
 
 
-def describe_change(before: LabelMapping, after: LabelMapping, class_names: Sequence[str]) -> list[str]:
-    """What changed between two mappings, one sentence per class."""
+def describe_change(before: Mapping[str, int], after: Mapping[str, int], *, noun: str = "slot") -> list[str]:
+    """What changed between two tables of class name → slot, one sentence per class; ``noun`` names a slot."""
     sentences = []
-    for c, slot in enumerate(after.slot_of_class.tolist()):
-        if c >= len(before.slot_of_class):
-            sentences.append(f"class {class_names[c]!r} is new and has slot {slot}")
-        elif before.slot_of_class[c] != slot:
-            sentences.append(f"class {class_names[c]!r} moved from slot {before.slot_of_class[c]} to slot {slot}")
-    return sentences
+    for name, slot in after.items():
+        if name not in before:
+            sentences.append(f"class {name!r} is new and has {noun} {slot}")
+        elif before[name] != slot:
+            sentences.append(f"class {name!r} moved from {noun} {before[name]} to {noun} {slot}")
+    gone = [name for name in before if name not in after]
+    return [*sentences, *(f"class {name!r} has no {noun} any more" for name in gone)]
+
+
+def slot_of_name(mapping: LabelMapping, class_names: Sequence[str]) -> dict[str, int]:
+    """The slot of every class of ``mapping`` by its name; ``class_names`` may know more classes."""
+    return dict(zip(class_names, mapping.slot_of_class.tolist(), strict=False))

@@ -17,12 +17,12 @@ from agcd.app.project import Project
 from agcd.app.status import status_of
 from agcd.app.store.events import LabelEvent
 from agcd.data.sources import from_folder
-from agcd.data.splits import labels_as_given
 from agcd.errors import DataError
 from agcd.features import open_features
 from agcd.io import read_json
 from agcd.session import ProjectFolders, Session
 from agcd.types import LabelMapping
+from support.datasets import labels_as_given
 from support.projects import N_IMAGES, answer_all, make_project, predictions, true_answers, truth
 
 

@@ -42,18 +42,28 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(name: str = "local", *, address: str | None = None, processes: int | None = None) -> Engine:
+def open_engine(
+    name: str = "local",
+    *,
+    address: str | None = None,
+    processes: int | None = None,
+    nodes: int = 1,
+    rendezvous: str | None = None,
+) -> Engine:
     """The engine of that name.
 
     Parameters
     ----------
     address : where a Ray cluster listens; None starts one on this machine
     processes : how many processes work at a time; None is one per core, or what the cluster has
+    nodes, rendezvous : how many machines train together with torchrun, and ``HOST:PORT`` where they find each other
     """
     if name not in ENGINES:
         raise ConfigError(f"Unknown engine {name!r}.{did_you_mean(name, ENGINES)} There are {', '.join(ENGINES)}.")
     if address is not None and name != "ray":
         raise ConfigError(f"--address is for the engine ray, not for {name}.")
+    if (nodes > 1 or rendezvous is not None) and name != "torchrun":
+        raise ConfigError(f"--nodes and --rendezvous are for the engine torchrun, not for {name}.")
     if name == "ray":
         from agcd.engine.ray import RayEngine
 
@@ -61,7 +71,7 @@ def open_engine(name: str = "local", *, address: str | None = None, processes: i
     if name == "torchrun":
         from agcd.engine.torchrun import TorchrunEngine
 
-        return TorchrunEngine(processes)
+        return TorchrunEngine(processes, nodes, rendezvous)
     from agcd.engine.local import LocalEngine
 
     return LocalEngine(processes)

@@ -1,4 +1,7 @@
-"""A benchmark's data as a project: the same images, labels and base model, to be labelled by a person."""
+"""A benchmark's data as a project: the same images, labels and base model, to be labelled by a person.
+
+This joins the researcher's room to the practitioner's, which do not know each other; so it stands above both.
+"""
 
 from __future__ import annotations
 
