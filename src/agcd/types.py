@@ -7,10 +7,10 @@ and test alike, so that no function ever speaks of a position inside a subset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,6 +164,7 @@ class PoolView:
 
     What is None is not known; every strategy can do without it. A head that is known gives
     ``probs = softmax((features @ slot_weights.T + slot_biases) / temperature)``.
+    ``labelled_probs`` costs a pass of every earlier model: it is there for a strategy that declares it (``needs``).
     """
 
     rows: IntArray
@@ -185,9 +186,22 @@ class PoolView:
     temperature: float = 0.1
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def needs(*fields: str) -> Callable[[_Function], _Function]:
+    """Declares that a strategy reads fields of ``PoolView`` that are costly to fill and None otherwise."""
+
+    def declare(strategy: _Function) -> _Function:
+        strategy.needs = frozenset(fields)  # type: ignore[attr-defined]
+        return strategy
+
+    return declare
+
+
 @dataclass(frozen=True)
 class Query:
-    """The rows to ask about, with the reason for each in words."""
+    """The rows to ask about, with the reason for each in words; ``facts["slots"]`` are their predicted slots."""
 
     rows: IntArray
     scores: FloatArray

@@ -111,7 +111,7 @@ def test_a_project_trained_by_two_processes_predicts_as_one_trained_by_one(
         with make_project(tmp_path / engine) as project:
             _agcd(monkeypatch, "train", project.folder, "--engine", engine, "--processes", 2)
             tables.append(project.predictions())
-            assert not (project.run_folder(0) / "team").exists()
+            assert not (project.run_folder(0) / "torchrun").exists()
     assert tables[0]["class"] == tables[1]["class"]
     np.testing.assert_allclose(tables[0]["probability"], tables[1]["probability"], atol=1e-3)
 

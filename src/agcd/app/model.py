@@ -16,7 +16,8 @@ from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.io import read_json
-from agcd.session import ProjectFolders, Session, check_labels, without_bad_rows
+from agcd.run_store import NumberedRuns
+from agcd.session import Session, check_labels, without_bad_rows
 from agcd.training.fitted import Fitted
 from agcd.training.loop import Log
 from agcd.types import LabelMapping, LabelState
@@ -121,8 +122,7 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     features = row_features(project)
     session = _session(project, features, labels, number, None)
     query = session.ask(n)
-    slots = session.latest.fitted.predict(features, query.rows, "student").y_slot
-    asked = list(zip(query.rows.tolist(), query.reasons, query.scores.tolist(), slots.tolist(), strict=True))
+    asked = list(zip(query.rows.tolist(), query.reasons, query.scores.tolist(), query.facts["slots"], strict=True))
     # One predicted slot after another, so that the eye of whoever answers stays on one topic.
     first = {slot: rank for rank, (*_, slot) in reversed(list(enumerate(asked)))}
     asked.sort(key=lambda question: first[question[-1]])
@@ -141,9 +141,9 @@ def row_features(project: Project, progress: Progress | None = None) -> RowFeatu
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
     """A session that has taken up the finished rounds."""
-    folders = ProjectFolders(project.folder)
+    store = NumberedRuns(project.folder)
     fit = project.engine.fit if project.engine else None
-    session = Session(features, labels, project.config, project.n_slots, folders, echo=echo, fit=fit)
+    session = Session(features, labels, project.config, project.n_slots, store, echo=echo, fit=fit)
     session.resume(n_rounds)
     return session
 

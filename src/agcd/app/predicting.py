@@ -11,6 +11,7 @@ import numpy as np
 
 from agcd.app.export.tables import shown_name
 from agcd.app.model import checked_run
+from agcd.arrays import margin_of
 from agcd.config import BackboneConfig
 from agcd.data.folder import from_folder
 from agcd.data.items import Item, image_dataset
@@ -18,7 +19,6 @@ from agcd.engine import open_engine
 from agcd.errors import DataError
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows
-from agcd.strategies.uncertainty import margin_of
 from agcd.training.fitted import Fitted
 from agcd.types import UNLABELLED, BoolArray, Dataset
 

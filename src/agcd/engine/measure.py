@@ -26,7 +26,7 @@ from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.rng import generator
 from agcd.strategies import select
 from agcd.training import fit
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.types import Dataset, LabelState, PoolView
 
@@ -113,7 +113,7 @@ def measure_extraction(images: Dataset, config: Config, folder: Path) -> tuple[E
 def _decode_seconds(images: Dataset, image_size: int) -> float:
     """Seconds of one core per image."""
     assert images.paths is not None
-    jobs = [views.Job(str(images.paths[i]), images.keys[i], (0, 1)) for i in range(N_SKIPPED)]
+    jobs = [views.ViewJob(str(images.paths[i]), images.keys[i], (0, 1)) for i in range(N_SKIPPED)]
     spec = views.ViewSpec(image_size)
     return seconds_of(lambda: [views.load_views(job, spec) for job in jobs]) / len(jobs)
 
@@ -170,7 +170,7 @@ def _train(
     ticks: list[float] = []
     folder.mkdir(parents=True)
     number = 0 if start is None else 1
-    job = Job(
+    job = TrainingJob(
         features,
         _labels(features.n_rows, n_rows, N_ASKED * number),
         n_slots,

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from agcd.arrays import blocks, each_block, pair_squares, unit
+from agcd.arrays import Float64Array, blocks, confidence_and_slot, each_block, pair_squares, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import kmeans
-from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView
 
 
@@ -103,7 +102,7 @@ def _classifier(view: PoolView) -> tuple[Float64Array, Float64Array]:
     if view.slot_weights is not None:
         biases = np.zeros(len(view.slot_weights)) if view.slot_biases is None else view.slot_biases
         return view.slot_weights.astype(np.float64), biases.astype(np.float64)
-    y_slot = judge(view.probs, "msp")[1]
+    y_slot = confidence_and_slot(view.probs, "msp")[1]
     sums = np.zeros((view.probs.shape[1], view.features.shape[1]))
     for part in blocks(len(y_slot), 1):
         for slot in np.unique(y_slot[part]):

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agcd.arrays import each_block, thin
-from agcd.strategies.uncertainty import Float64Array
+from agcd.arrays import Float64Array, each_block, subsample
 from agcd.types import FloatArray, IntArray, PoolView
 
 ROUNDING = 1e-12
@@ -30,7 +29,7 @@ def badge(view: PoolView, budget: int, rng: np.random.Generator, *, max_candidat
 
     Exact at any size; with ``max_candidates`` so many rows are drawn at random first and the picks are among them.
     """
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     probs, features, count = view.probs, view.features, min(budget, len(view.rows))
     norms = gradient_norms(probs, features)
     weights = np.full(len(norms), np.inf)

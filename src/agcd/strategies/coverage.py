@@ -14,10 +14,9 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.arrays import blocks, floats, pair_squares, rank_within, thin, unit
+from agcd.arrays import Float64Array, blocks, floats, pair_squares, rank_within, subsample, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import nearest_labelled
-from agcd.strategies.uncertainty import Float64Array
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView
 
 Bits = NDArray[np.uint8]
@@ -52,7 +51,7 @@ def typiclust(
     """
     if max_clusters < 1:
         raise ConfigError(f"max_clusters is {max_clusters}; it must be at least 1.")
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     x, known = floats(view.features), view.labelled_features
     both = np.concatenate([x, known.astype(x.dtype)]) if len(known) else x
     n_clusters = min(len(np.unique(view.labelled_slots)) + budget, max_clusters)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agcd.arrays import blocks, each_block, floats, rank_within, thin
+from agcd.arrays import Float64Array, blocks, each_block, floats, rank_within, subsample
 from agcd.errors import ConfigError
-from agcd.strategies.uncertainty import Float64Array
 from agcd.types import FloatArray, IntArray, PoolView
 
 FEWEST_CANDIDATES, MOST_CANDIDATES = 1 << 12, 1 << 17
@@ -41,7 +40,7 @@ def kmeans(
 
     if n_init < 1:
         raise ConfigError(f"n_init is {n_init}; it must be at least 1.")
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     x = floats(view.features)
     model = (MiniBatchKMeans if minibatch else KMeans)(
         min(budget, len(x)), n_init=n_init, random_state=int(rng.integers(2**31))
@@ -65,7 +64,7 @@ def coreset(view: PoolView, budget: int, rng: np.random.Generator, *, max_candid
 
     Exact at any size; with ``max_candidates`` so many rows are drawn at random first and the picks are among them.
     """
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     return view.rows[farthest_first(view.features, view.labelled_features, min(budget, len(view.rows)))]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from agcd.arrays import confidence_of
 from agcd.lab.cells import NO_QUERY
 from agcd.lab.evaluator import Examiner
 from agcd.lab.paper import charts
@@ -25,7 +26,6 @@ from agcd.report.style import INK, NEW, OLD, RIVALS, house_style, new_figure
 from agcd.report.style import OURS as OURS_COLOUR
 from agcd.report.words import shown
 from agcd.rng import generator
-from agcd.strategies.uncertainty import confidence_of
 from agcd.types import FloatArray
 
 ADAPTIVE = (OURS, "confident_novel", "informative_novel")
