@@ -186,6 +186,30 @@ class PoolView:
     temperature: float = 0.1
 
 
+@dataclass(frozen=True)
+class NumberOfClasses:
+    """How many classes there seem to be, and which numbers explain the labels about as well."""
+
+    n: int
+    low: int
+    """``low`` to ``high`` spans the numbers tried whose accuracy is within one standard error of the best."""
+    high: int
+    curve: tuple[tuple[int, float], ...]
+    """Numbers that were tried, and the mean accuracy on the labelled rows at each, by rising number."""
+
+    def words(self) -> str:
+        return f"about {self.n} classes ({self.low} to {self.high} explain the labels about as well)"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"n": self.n, "low": self.low, "high": self.high, "curve": [list(point) for point in self.curve]}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> NumberOfClasses:
+        """What ``to_json`` gave; older files hold more, which is left alone."""
+        curve = tuple((int(n), float(share)) for n, share in value["curve"])
+        return NumberOfClasses(value["n"], value["low"], value["high"], curve)
+
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

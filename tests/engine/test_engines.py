@@ -69,7 +69,8 @@ def test_parallel_work_ends_with_a_process_that_is_killed(tmp_path: Path) -> Non
         "    list(t.LocalEngine(2).run(t._beat, [(pathlib.Path(p),) for p in sys.argv[1:]]))"
     )
     paths = [tmp_path / "one", tmp_path / "two"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(Path(__file__).parent)])}
+    places = [str(TESTS), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     parent = subprocess.Popen([sys.executable, "-c", code, *map(str, paths)], env=environment)
     wait_for("both workers", lambda: all(_beats(path) for path in paths))
     parent.kill()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agcd.app.estimate import NumberOfClasses, read_estimate, write_estimate
+from agcd.app.estimate import read_estimate, write_estimate
 from agcd.app.rounds import NO_SLOT, Atlas, has_atlas, top_of, write_atlas
 from agcd.app.store.queries import Question, StoredQuery, add_query
 from agcd.errors import ConfigError, DataError
@@ -20,7 +20,7 @@ from agcd.run_store import NumberedRuns
 from agcd.session import Session, check_labels, without_bad_rows
 from agcd.training.fitted import Fitted
 from agcd.training.loop import Log
-from agcd.types import LabelMapping, LabelState
+from agcd.types import LabelMapping, LabelState, NumberOfClasses
 
 if TYPE_CHECKING:
     from agcd.app.project import Project
@@ -75,9 +75,8 @@ def estimate_classes(project: Project, features: RowFeatures, progress: Progress
     rows = labels.train_rows
     x = prefix_features(features, rows)
     found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
-    estimate = NumberOfClasses(found.n, found.low, found.high, found.curve)
-    write_estimate(project.folder, estimate)
-    return estimate
+    write_estimate(project.folder, found)
+    return found
 
 
 def make_atlas(project: Project, features: RowFeatures, fitted: Fitted | None = None) -> Atlas:

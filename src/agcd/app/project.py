@@ -11,7 +11,7 @@ import numpy as np
 
 from agcd.app.answers import Answer, Told, undo_last, write_answers
 from agcd.app.create import CONFIG, RECORDS, create_project, read_settings
-from agcd.app.estimate import NumberOfClasses, read_estimate
+from agcd.app.estimate import read_estimate
 from agcd.app.export.tables import prediction_table
 from agcd.app.status import Status, status_of
 from agcd.app.store.events import Source
@@ -21,7 +21,7 @@ from agcd.app.store.store import Store
 from agcd.config import Config
 from agcd.errors import ConfigError, DataError
 from agcd.io import read_json
-from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState
+from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState, NumberOfClasses
 
 if TYPE_CHECKING:
     from agcd.app.model import Trained

@@ -13,7 +13,7 @@ from agcd.lab.paper.estimates import estimates_of
 from agcd.lab.presets import with_preset
 from agcd.lab.published import parse_spec
 from agcd.lab.runner import Say
-from agcd.training.n_classes import Estimate
+from agcd.types import NumberOfClasses
 
 QUICK: dict[str, Any] = {"train": {"base_epochs": 3, "round_epochs": 2}, "query": {"rounds": 2}}
 """What ``--quick`` changes: enough to see every table and figure, too little to believe one."""
@@ -44,7 +44,7 @@ class Study:
     n_novel: int
     budget: int
     quick: bool = False
-    estimates: tuple[Estimate, ...] = ()
+    estimates: tuple[NumberOfClasses, ...] = ()
     """The estimated number of classes of each seed, where something wants it."""
 
     @property
