@@ -24,6 +24,7 @@ from agcd.session import Session
 from agcd.types import Dataset, FloatArray, IntArray, LabelState, Prediction
 
 _N_CLASSES_WITHOUT_LABELS = 8
+"""As scikit-learn's k-means, which also has to start somewhere."""
 
 
 class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -126,8 +126,8 @@ def floats(x: FloatArray) -> FloatArray:
     return np.asarray(x, dtype=np.result_type(x.dtype, np.float32))
 
 
-def pair_squares(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Squared distances (n, m) of all pairs of rows; never negative."""
+def squared_distances(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Squared Euclidean distances (n, m) of all pairs of rows, by one matrix product; never negative."""
     square = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b) - 2 * (a @ b.T)
     return np.asarray(np.maximum(square, 0), dtype=square.dtype)
 

@@ -21,6 +21,7 @@ from agcd.types import BoolArray, FloatArray, IntArray
 Floats = NDArray[np.float32]
 
 N_NEIGHBOURS = 10
+"""10 or 20 came out alike (docs/LOG.md)."""
 SHARPNESS = 10
 """The power of the cosine that joins two neighbours: closer ones count for much more."""
 FADING = 0.9

@@ -38,11 +38,12 @@ from agcd.types import LabelState
 from support import TESTS
 from support.blobs import fast_config, make_blobs
 from support.datasets import toy_images
+from support.faulty_rank import ABORT_AT_THE_END
 from support.killing import wait_for
 
 ASKED = np.array([65, 85, 105])
 LONG = 40
-"""Epochs that take long enough to be broken off."""
+"""Epochs of a run that is broken off."""
 
 
 def settings(**train: Any) -> TrainConfig:
@@ -263,8 +264,18 @@ def ranks_of(folder: Path) -> list[int]:
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
 
+def break_ranks(patch: pytest.MonkeyPatch, fault: str) -> None:
+    """Let engines start processes with a fault of ``support.faulty_rank``."""
+    options = TorchrunEngine._options
+    patch.setattr(TorchrunEngine, "_options", lambda self: [*options(self)[:-1], "support.faulty_rank"])
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    patch.setenv("FAULT", fault)
+
+
 @needs_proc
-def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(trained: Trained, tmp_path: Path) -> None:
+def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, job = trained.jobs["long"]
     engine, folder = TorchrunEngine(2), tmp_path / "run"
     seen: list[int] = []
@@ -273,8 +284,11 @@ def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(trained: Tra
         if line["epoch"] == 1:
             os.kill(ranks_of(folder)[-1], signal.SIGKILL)
 
-    with pytest.raises(EngineError, match=rf"died \(exit code -9\) in epoch \d+ of {LONG}: run the same"):
-        engine.fit(config, replace(job, run_dir=folder, echo=kill_one))
+    died = rf"died \(exit code -9\) in epoch \d+ of {LONG}: run the same"
+    with monkeypatch.context() as patch:
+        break_ranks(patch, "stop")
+        with pytest.raises(EngineError, match=died):
+            engine.fit(config, replace(job, run_dir=folder, echo=kill_one))
     assert not processes_of(folder)
     n_done = len(read_log(folder / LOG))
     outcome = engine.fit(config, replace(job, run_dir=folder, echo=lambda line: seen.append(line["epoch"])))
@@ -290,9 +304,7 @@ def test_what_is_finished_counts_though_every_process_aborts_afterwards(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config, job = trained.jobs["simgcd"]
-    options = TorchrunEngine._options
-    monkeypatch.setattr(TorchrunEngine, "_options", lambda self: [*options(self)[:-1], "support.aborting_rank"])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    break_ranks(monkeypatch, ABORT_AT_THE_END)
     outcome = TorchrunEngine(2).fit(config, replace(job, run_dir=tmp_path))
     assert_same_weights(outcome, trained.outcomes[2, "simgcd"])
     assert "after the model was complete" in caplog.text

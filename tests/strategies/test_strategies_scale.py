@@ -138,13 +138,13 @@ def slow_farthest_first(x: FloatArray, labelled: FloatArray, count: int) -> list
     picks: list[int] = []
     nearest = np.full(len(x), np.inf)
     for centre in labelled:
-        nearest = np.minimum(nearest, diversity.squared_distances(x, centre))
+        nearest = np.minimum(nearest, diversity.squared_distance_to(x, centre))
     if not len(labelled):
-        nearest = diversity.squared_distances(x, x.mean(0, dtype=np.float64))
+        nearest = diversity.squared_distance_to(x, x.mean(0, dtype=np.float64))
     while len(picks) < count:
         left = [i for i in range(len(x)) if i not in picks]
         picks.append(max(left, key=lambda i: (nearest[i], -i)))
-        distance = diversity.squared_distances(x, x[picks[-1]])
+        distance = diversity.squared_distance_to(x, x[picks[-1]])
         nearest = distance if len(picks) == 1 and not len(labelled) else np.minimum(nearest, distance)
     return picks
 
@@ -186,7 +186,7 @@ def test_measuring_against_many_centres_equals_measuring_against_each() -> None:
     x, centres = rng.standard_normal((200, 9)) + 5, rng.standard_normal((30, 9)) + 5
     nearest = diversity.nearest_labelled(x, centres[:10])
     diversity.lower(nearest, x, centres[10:])
-    each = np.min([diversity.squared_distances(x, centre) for centre in centres], axis=0)
+    each = np.min([diversity.squared_distance_to(x, centre) for centre in centres], axis=0)
     np.testing.assert_array_equal(nearest, each)
 
 

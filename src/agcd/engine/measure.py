@@ -34,6 +34,7 @@ N_IMAGES, IMAGE_SIZE = 24, (640, 480)
 N_SKIPPED = 4
 """The first images also wait for the decoding processes to start."""
 FEW_SLOTS, MANY_SLOTS = 16, 2048
+"""What depends on the number of slots is a straight line through these two."""
 N_EPOCHS = 3
 """The first one warms up; the fastest of the others counts, as other work on the machine only ever slows one down."""
 LONG = 4

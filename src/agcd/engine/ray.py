@@ -37,6 +37,7 @@ _QUIET = {
 }
 _CONNECT = {"RAY_NUM_REDIS_GET_RETRIES": "1"}  # of 40 s; Ray would try twenty times
 _CONNECT_SECONDS = 5.0
+"""How long a cluster's head may take to answer; one that listens answers at once."""
 _CHUNKS_AHEAD = 2
 """Per worker: the next one waits there, and a slow worker holds back no more than that."""
 

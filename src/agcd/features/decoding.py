@@ -30,9 +30,12 @@ log = logging.getLogger("agcd")
 
 Decoded = NDArray[np.uint8] | Bad
 _AHEAD_PER_WORKER = 4
+"""Images that wait for each worker, so that none is idle; also the most that a dying one puts under suspicion."""
 _SECONDS_PER_IMAGE = 120
 _MEMORY_LIMIT = 8 * 2**30
+"""Far beyond what any honest image needs: beyond it a file counts as one that cannot be decoded."""
 _DEATHS_IN_A_ROW = 3
+"""So many in a row are no longer the fault of one file."""
 
 
 def decoded(jobs: Sequence[ViewJob], spec: ViewSpec, workers: int) -> Iterator[tuple[ViewJob, Decoded]]:

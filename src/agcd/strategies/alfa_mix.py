@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from agcd.arrays import Float64Array, blocks, confidence_and_slot, each_block, pair_squares, unit
+from agcd.arrays import Float64Array, blocks, confidence_and_slot, each_block, squared_distances, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import kmeans
 from agcd.types import IntArray, PoolView
@@ -73,7 +73,7 @@ def caps_to_change(view: PoolView) -> Float64Array:
         logits = h @ weights.T + biases
         gap, rise = _race(logits, weights, view.temperature)
         lead = np.where(rise > 0, gap / np.where(rise > 0, rise, 1), np.inf).min(1)
-        reach = np.sqrt(pair_squares(h, anchors).max(1) / h.shape[1])
+        reach = np.sqrt(squared_distances(h, anchors).max(1) / h.shape[1])
         out[part] = np.where(reach > 0, lead / np.where(reach > 0, reach, 1), np.inf)
 
     each_block(len(out), len(weights) + view.features.shape[1], work)

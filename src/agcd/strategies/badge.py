@@ -16,6 +16,7 @@ from agcd.types import FloatArray, IntArray, PoolView
 ROUNDING = 1e-12
 """A squared distance below this share of the two squared norms is rounding error of float64: it counts as zero."""
 DRAWN_AT_ONCE = 256
+"""Draws per call of the generator: one by one, the call would cost more than the draw."""
 DRAWS_PER_MEASUREMENT = 1 / 8
 """The pool is measured again once so many draws per row were made since the last time."""
 

@@ -79,8 +79,8 @@ def farthest_first(x: FloatArray, labelled: FloatArray, count: int) -> IntArray:
     picks: list[int] = []
     nearest = nearest_labelled(x, labelled)
     if not len(labelled):
-        picks.append(int(squared_distances(x, x.mean(axis=0, dtype=np.float64)).argmax()))
-        nearest = squared_distances(x, x[picks[0]])
+        picks.append(int(squared_distance_to(x, x.mean(axis=0, dtype=np.float64)).argmax()))
+        nearest = squared_distance_to(x, x[picks[0]])
     n_candidates = len(x) // 32
     while len(picks) < count:
         n_candidates = min(max(n_candidates, FEWEST_CANDIDATES), MOST_CANDIDATES)
@@ -133,7 +133,7 @@ def _farthest_among(candidates: _Candidates, count: int) -> tuple[list[int], int
             break
         picks.append(position)
         n_measured += len(candidates.points)
-        distance = squared_distances(candidates.points, candidates.points[best])
+        distance = squared_distance_to(candidates.points, candidates.points[best])
         np.minimum(candidates.nearest, distance, out=candidates.nearest)
         candidates.nearest[best] = -1.0
         useful = candidates.nearest >= candidates.ceiling
@@ -144,7 +144,7 @@ def _farthest_among(candidates: _Candidates, count: int) -> tuple[list[int], int
     return picks, n_measured
 
 
-def squared_distances(x: FloatArray, centre: FloatArray) -> Float64Array:
+def squared_distance_to(x: FloatArray, centre: FloatArray) -> Float64Array:
     """|x_i − centre|²: (n, d), (d,) → (n,).
 
     By differences and not by |x|² + |c|² − 2x·c, whose rounding hides how near a near-duplicate is (the reference
@@ -173,7 +173,7 @@ def lower(nearest: Float64Array, x: FloatArray, centres: FloatArray) -> None:
     """Lower squared distances ``nearest`` (n,) to those from items (n, d) to their nearest centre (m, d), in place.
 
     One matrix product per block finds the centres that may be the nearest within its rounding, mostly one per item;
-    their distances are then taken by differences, as in ``squared_distances``. For the product both sides are shifted
+    their distances are then taken by differences, as in ``squared_distance_to``. For the product both sides are shifted
     by the mean of the centres, which keeps it accurate for features far from the origin.
     """
     dtype = np.result_type(x.dtype, centres.dtype, np.float32)

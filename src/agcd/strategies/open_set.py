@@ -20,11 +20,15 @@ from agcd.types import FloatArray, IntArray, PoolView, needs
 
 SEMANTIC_STEEPNESS = 100.0
 SEMANTIC_THRESHOLD = 0.9
+"""Of CCAL's semantic score, tanh(100 (s − 0.9)/2): only the upper tenth of the range of cosines scores above zero."""
 
 HIDDEN = 64
+"""Units of MQ-Net's one hidden layer."""
 SCORED_AT_ONCE = 1 << 16
+"""Items per pass of that net: 32 MB of hidden values."""
 BATCH_PAIRS = 16
 LEARNING_RATE = 1e-3
+"""As published: 32 items, paired, at a rate of 0.001."""
 
 
 def lfosa(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:

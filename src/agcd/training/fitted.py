@@ -26,6 +26,7 @@ Which = Literal["student", "ema"]
 _BLOCK_NUMBERS = 32_000_000
 """Numbers per block of inference: bounds memory whatever the backbone."""
 _IN_MEMORY_BYTES = 2 * 2**30
+"""Larger predictions are mapped from a file: a million rows of 500 slots need two gigabytes."""
 
 
 @dataclass

@@ -30,7 +30,7 @@ from agcd.training import losses
 from agcd.training.fitted import Fitted
 from agcd.training.heads import Output
 from agcd.training.job import Outcome, TrainingJob, grown, new_model, train_features
-from agcd.training.kmeans import Clustering, cluster_means, lloyd, semi_supervised_kmeans, squared_distances
+from agcd.training.kmeans import Clustering, cluster_means, distances_to, lloyd, semi_supervised_kmeans
 from agcd.training.runs import DescentRun
 from agcd.training.sampler import balanced_batches
 from agcd.types import FloatArray, IntArray, LabelMapping
@@ -108,7 +108,7 @@ def restarted(x: FloatArray, y_pinned: IntArray, centres: FloatArray) -> FloatAr
     """
     pinned = y_pinned >= 0
     x, y = x[pinned], y_pinned[pinned]
-    hit = y[squared_distances(x, centres).argmin(1) == y]
+    hit = y[distances_to(centres, x).argmin(1) == y]
     lost = np.setdiff1d(y, hit)
     moved = centres.copy()
     moved[lost] = cluster_means(x, y, len(centres))[lost]
