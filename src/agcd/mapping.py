@@ -167,24 +167,15 @@ def mismatches(first: LabelMapping, last: LabelMapping) -> int:
 
     A class named in between had no slot before: it counts as moved if it has labelled rows, and not otherwise.
     """
-    return int(_moved(first, last).sum())
-
-
-def _moved(first: LabelMapping, last: LabelMapping) -> BoolArray:
     before = np.full(len(last.slot_of_class), -1, dtype=np.int64)
     n_common = min(len(before), len(first.slot_of_class))
     before[:n_common] = first.slot_of_class[:n_common]
-    return np.asarray((before != last.slot_of_class) & ((before >= 0) | last.observed))
+    return int(((before != last.slot_of_class) & ((before >= 0) | last.observed)).sum())
 
 
 def diff(first: LabelMapping, last: LabelMapping, n_slots: int) -> float:
     """The share of classes that moved, out of all there may be (the paper's diff: mismatches / K)."""
     return mismatches(first, last) / max(n_slots, len(last.slot_of_class), 1)
-
-
-def diff_observed(first: LabelMapping, last: LabelMapping) -> float:
-    """The share of classes that moved, out of those with labelled rows; 0 when there are none."""
-    return float((_moved(first, last) & last.observed).sum() / max(1, last.observed.sum()))
 
 
 def is_stable(diff: float, threshold: float = 0.1) -> bool:

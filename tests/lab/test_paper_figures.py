@@ -30,8 +30,7 @@ from agcd.lab.paper.study import Entry, Study, open_study
 from agcd.lab.paper.table_plans import OURS, TABLES
 from agcd.plotting import NEW, OLD, png_bytes
 from agcd.plotting import OURS as OURS_COLOUR
-from agcd.training.n_classes import Estimate
-from agcd.types import FloatArray
+from agcd.types import FloatArray, NumberOfClasses
 from support.blobs import FAST
 
 SETTINGS: dict[str, Any] = {"train": FAST | {"base_epochs": 1, "round_epochs": 1}, "query": {"rounds": 1}}
@@ -101,7 +100,7 @@ def share(cell: Cell, number: int) -> float:
 
 def made_up_study(data: str = "toy", n_seeds: int = 2, **changes: Any) -> Study:
     curve = ((8, 0.7), (10, 0.9), (12, 0.8), (20, 0.5))
-    estimates = tuple(Estimate(10 + 2 * (seed % 2), 8, 12, curve, "brent", 20) for seed in range(n_seeds))
+    estimates = tuple(NumberOfClasses(10 + 2 * (seed % 2), 8, 12, curve) for seed in range(n_seeds))
     return replace(Study(data, n_seeds, SETTINGS, {}, 5, 5, 5, estimates=estimates), **changes)
 
 

@@ -23,7 +23,7 @@ from agcd.lab.paper.study import Study, open_study
 from agcd.lab.paper.table_plans import ACCURACIES, TABLES
 from agcd.lab.paper.table_text import MEASURES, first_diff, markdown, raw_csv, transfer_round
 from agcd.strategies import list_strategies
-from agcd.training.n_classes import Estimate
+from agcd.types import NumberOfClasses
 from support.blobs import FAST
 
 every_table = pytest.mark.parametrize("name", sorted(TABLES))
@@ -31,7 +31,7 @@ SETTINGS: dict[str, Any] = {"train": FAST, "query": {"rounds": 2}}
 
 
 def made_up_study(data: str = "toy", n_seeds: int = 2, **changes: Any) -> Study:
-    estimates = tuple(Estimate(11 + seed, 10, 12, ((10, 0.5),), "brent", 5) for seed in range(n_seeds))
+    estimates = tuple(NumberOfClasses(11 + seed, 10, 12, ((10, 0.5),)) for seed in range(n_seeds))
     return replace(Study(data, n_seeds, SETTINGS, {}, 5, 5, 5, estimates=estimates), **changes)
 
 

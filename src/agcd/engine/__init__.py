@@ -13,7 +13,7 @@ from agcd.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from agcd.config import TrainConfig
     from agcd.features.rows import Fill
-    from agcd.training.job import Job, Outcome
+    from agcd.training.job import Outcome, TrainingJob
 
 ENGINES = ("local", "torchrun", "ray")
 
@@ -26,7 +26,7 @@ class Engine(Protocol):
         """What computes the features that a store lacks."""
         ...
 
-    def fit(self, config: TrainConfig, job: Job) -> Outcome:
+    def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         """Train one run to its end, from wherever its folder says it stands."""
         ...
 

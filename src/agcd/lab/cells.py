@@ -15,6 +15,7 @@ from agcd.io import digest, read_json, write_json
 from agcd.lab.datasets import load_data
 from agcd.lab.evaluator import Evaluator, make_evaluator
 from agcd.lab.starts import split_of, validation_part
+from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels
 from agcd.training.loop import LOG, read_log
 from agcd.types import Dataset, LabelState, Query, Split
@@ -119,24 +120,10 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
 
 def open_session(cell: Cell, prepared: Prepared, out: Path) -> Session:
     """The session of a cell, with its runs where every cell that needs the same run finds them."""
-    folders = SharedFolders(out, cell_dir(cell, out))
+    store = KeyedRuns(out, cell_dir(cell, out))
     return Session(
-        prepared.features, prepared.labels, cell.config, prepared.n_slots, folders, evaluate=prepared.evaluator
+        prepared.features, prepared.labels, cell.config, prepared.n_slots, store, evaluate=prepared.evaluator
     )
-
-
-@dataclass(frozen=True)
-class SharedFolders:
-    """Runs by key, so that no table ever computes the same run twice; queries by cell."""
-
-    out: Path
-    cell_dir: Path
-
-    def run(self, number: int, key: str) -> Path:
-        return self.out / "runs" / key
-
-    def query(self, number: int) -> Path:
-        return self.cell_dir / f"query-{number:03d}.json"
 
 
 def records_path(cell: Cell, out: Path) -> Path:
@@ -150,6 +137,7 @@ def cell_dir(cell: Cell, out: Path) -> Path:
 
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:
     measured = prepared.evaluator.full(done.fitted, done.last, session.labels)
+    assert done.folder is not None
     epochs = [line["evaluation"]["acc_all"] for line in read_log(done.folder / LOG)]
     return {
         "data": cell.data,

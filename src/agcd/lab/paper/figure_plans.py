@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from agcd import plotting
+from agcd.arrays import confidence_of
 from agcd.lab.cells import NO_QUERY
 from agcd.lab.evaluator import Evaluator
 from agcd.lab.finished import FinishedCells
@@ -24,7 +25,6 @@ from agcd.layout import tsne
 from agcd.plotting import INK, NEW, OLD, Spread, Stroke, house_style, new_figure
 from agcd.report.words import shown
 from agcd.rng import generator
-from agcd.strategies.uncertainty import confidence_of
 
 ADAPTIVE = (OURS, "confident_novel", "informative_novel")
 EMA, NO_EMA = "EMA", "no EMA"

@@ -12,7 +12,8 @@ from agcd.io import digest, read_json, write_json
 from agcd.lab.bench import Progress
 from agcd.lab.cells import NO_QUERY, Cell, load, prepare
 from agcd.lab.published import parse_spec, with_preset
-from agcd.training.n_classes import Estimate, estimate_n_classes, prefix_features
+from agcd.training.n_classes import estimate_n_classes, prefix_features
+from agcd.types import NumberOfClasses
 
 QUICK: dict[str, Any] = {"train": {"base_epochs": 3, "round_epochs": 2}, "query": {"rounds": 2}}
 """What ``--quick`` changes: enough to see every table and figure, too little to believe one."""
@@ -45,7 +46,7 @@ class Study:
     n_novel: int
     budget: int
     quick: bool = False
-    estimates: tuple[Estimate, ...] = ()
+    estimates: tuple[NumberOfClasses, ...] = ()
     """The estimated number of classes of each seed, where something wants it."""
 
     @property
@@ -127,7 +128,7 @@ def with_estimates(study: Study, out: Path, cache_dir: Path, progress: Progress)
     return replace(study, estimates=tuple(_estimate(cell, out, cache_dir, progress) for cell in cells))
 
 
-def _estimate(cell: Cell, out: Path, cache_dir: Path, progress: Progress) -> Estimate:
+def _estimate(cell: Cell, out: Path, cache_dir: Path, progress: Progress) -> NumberOfClasses:
     """The estimate for the start of a cell; strategy and training play no part in it."""
     parts = {"data": cell.data, "seed": cell.seed, "split": cell.split, "backbone": cell.settings.get("backbone")}
     path = out / "estimates" / f"{digest([parts, ESTIMATE_METHOD])}.json"
@@ -139,4 +140,4 @@ def _estimate(cell: Cell, out: Path, cache_dir: Path, progress: Progress) -> Est
         found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, method=ESTIMATE_METHOD, seed=cell.seed)
         write_json(path, {"cell": asdict(cell), "estimate": found.to_json()})
         progress(f"number of classes, {cell.data} seed {cell.seed}: {found.n} estimated")
-    return Estimate.from_json(read_json(path)["estimate"])
+    return NumberOfClasses.from_json(read_json(path)["estimate"])
