@@ -24,7 +24,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from agcd.app.create import read_settings
-from agcd.app.export.tables import label_table
+from agcd.app.export.files import label_table
 from agcd.app.project import Project
 from agcd.app.store.events import new_uid
 

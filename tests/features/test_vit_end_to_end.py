@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from typer.testing import CliRunner
 
-from agcd.app.export.classifier import load_classifier
-from agcd.app.export.preprocessing import preprocess
+from agcd.app.export.classifier import load_classifier, preprocess
 from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.cli import app

@@ -11,8 +11,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from agcd.app.export.classifier import Classifier, classifier_of_run, load_classifier, write_classifier
-from agcd.app.export.preprocessing import preprocess
+from agcd.app.export.classifier import Classifier, classifier_of_run, load_classifier, preprocess, write_classifier
 from agcd.config import BackboneConfig
 from agcd.data.sources import from_folder
 from agcd.errors import AgcdError, WeightsError

@@ -12,10 +12,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agcd.app.export import label_studio_answers
-from agcd.app.export.known_images import KnownImages
-from agcd.app.export.label_studio import ACCEPTED, labelling_config, to_label_studio
-from agcd.app.export.label_studio_answers import Said, parse_label_studio, read_label_studio
+from agcd.app.export import label_studio
+from agcd.app.export.label_studio import (
+    ACCEPTED,
+    KnownImages,
+    Said,
+    labelling_config,
+    parse_label_studio,
+    read_label_studio,
+    to_label_studio,
+)
 from agcd.errors import DataError
 
 PATHS = ["cat/1.jpg", "cat/2.jpg", "dog/2.jpg", "my photo (1).jpg", "ü/ß%20?.jpg", "deep/er/only.jpg"]
@@ -263,7 +269,7 @@ def test_a_task_without_any_image_is_one_sentence() -> None:
 
 
 def test_large_files_and_missing_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_studio_answers, "MAX_BYTES", 10)
+    monkeypatch.setattr(label_studio, "MAX_BYTES", 10)
     (tmp_path / "tasks.json").write_bytes(b"[" + b" " * 20 + b"]")
     with pytest.raises(DataError, match="more than the 10 allowed"):
         read_label_studio(tmp_path / "tasks.json", PATHS)

@@ -16,10 +16,9 @@ import pytest
 import torch
 
 from agcd.app.answers import Answer, write_answers
-from agcd.app.export.classifier import load_classifier
+from agcd.app.export.classifier import load_classifier, preprocess
 from agcd.app.export.coco import to_coco
 from agcd.app.export.files import export_all, export_file, light_files, tell_label_studio
-from agcd.app.export.preprocessing import preprocess
 from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.app.store.events import LabelEvent

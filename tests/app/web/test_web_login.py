@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 from jinja2 import UndefinedError
 
-from agcd.app.web.auth import Gate, GateSettings
-from agcd.app.web.login import cookie_name
+from agcd.app.web.auth import Gate, GateSettings, cookie_name
 from agcd.app.web.templates import ENVIRONMENT, render
 from agcd.errors import ConfigError
 from support.asgi_client import Call, call

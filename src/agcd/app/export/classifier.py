@@ -7,26 +7,61 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors.torch
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from agcd import __version__
-from agcd.app.export.preprocessing import preprocessing_facts
 from agcd.config import BackboneConfig, make_config
+from agcd.data.images import decode, read_file
 from agcd.errors import WeightsError
+from agcd.features import views
 from agcd.features.backbones import Backbone, load_backbone
+from agcd.features.views import ViewSpec, render
 from agcd.features.weights import file_sha256
 from agcd.io import read_json, write_json
 from agcd.training.heads import DiscoveryModel, HeadKind
 from agcd.training.loop import load_tensors, save_tensors
 
+
+def preprocess(path: Path, image_size: int) -> NDArray[np.uint8]:
+    """The test view (image_size, image_size, 3) of an image file, RGB: what the exported classifiers take."""
+    spec = ViewSpec(image_size)
+    image = decode(read_file(path), draft_size=spec.resize)
+    return np.asarray(render(image, "", (0,), spec)[0])
+
+
+def preprocessing_facts(
+    image_size: int, mean: tuple[float, float, float], std: tuple[float, float, float]
+) -> dict[str, Any]:
+    """The same in words and numbers, for programs that do not use agcd."""
+    resize = ViewSpec(image_size).resize
+    return {
+        "steps": [
+            "decode to RGB with 8 bits, turned upright by its EXIF orientation, transparency laid on white; "
+            f"a JPEG may be decoded at 1/2, 1/4 or 1/8 scale while both sides stay at least {resize}",
+            f"cut the middle out of images more than {views.MAX_ASPECT} times as long as wide",
+            f"resize with bicubic interpolation and antialiasing (Pillow) so that the short side is {resize}",
+            f"cut out the {image_size} × {image_size} pixels in the middle, rounding left and top down",
+            "divide by 255, subtract mean, divide by std, each per channel (inside the exported model)",
+        ],
+        "resize_short_side": resize,
+        "interpolation": "bicubic",
+        "crop": image_size,
+        "channels": "RGB",
+        "mean": list(mean),
+        "std": list(std),
+    }
+
+
 WEIGHTS, FACTS = "model.safetensors", "model.json"
 FORMAT = 1
 """Raise when older programs could no longer read what is written."""
 _HOW_TO_LOAD = (
-    "from agcd.app.export.classifier import load_classifier; from agcd.app.export.preprocessing import preprocess; "
+    "from agcd.app.export.classifier import load_classifier; from agcd.app.export.classifier import preprocess; "
     "classifier = load_classifier(folder); "
     "probabilities = classifier(torch.from_numpy(preprocess(image, classifier.image_size))[None]); "
     "name = classifier.slots[int(probabilities.argmax())].name"
