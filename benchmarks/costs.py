@@ -93,13 +93,14 @@ def make_data(folder: Path, n: int, dim: int | None) -> Dataset:
 def real_costs(config: Config, folder: Path, n: int, dim: int | None) -> Costs:
     """The same figures from a real session: base training, a query, its true answers, a round."""
     from agcd.features import open_features
-    from agcd.session import ProjectFolders, Session
+    from agcd.run_store import NumberedRuns
+    from agcd.session import Session
 
     dataset = make_data(folder, n, dim)
     (folder / "out").mkdir(parents=True)
     features, extraction_s = timed(lambda: open_features(dataset, config.backbone, folder / "out"))
     labels, names = start_labels(n)
-    session = Session(features, labels, config, N_CLASSES, ProjectFolders(folder / "out"))
+    session = Session(features, labels, config, N_CLASSES, NumberedRuns(folder / "out"))
     _, base_s = timed(session.train)
     query, query_s = timed(session.ask)
     session.tell(query.rows, [names[row] for row in query.rows])

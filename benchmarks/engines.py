@@ -29,7 +29,7 @@ from agcd.features.backbones import load_backbone
 from agcd.features.rows import StoredRows
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
-from agcd.training.job import Job
+from agcd.training.job import TrainingJob
 from agcd.types import Dataset, LabelState
 
 MODEL = "vit_small_patch16_224"
@@ -72,7 +72,7 @@ def half_labelled(n_rows: int) -> LabelState:
     return LabelState(classes, N_OLD, np.where(known, y_class, -1), np.where(known, 0, -1), nothing, nothing)
 
 
-def measure(engine: Engine, threads: int, config: TrainConfig, job: Job) -> Measured:
+def measure(engine: Engine, threads: int, config: TrainConfig, job: TrainingJob) -> Measured:
     """Train with that many threads in all; epochs are timed from the end of the first to the end of the last."""
     torch.set_num_threads(threads)
     ends, losses, began = [], [], time.perf_counter()
@@ -81,7 +81,7 @@ def measure(engine: Engine, threads: int, config: TrainConfig, job: Job) -> Meas
         ends.append(time.perf_counter())
         losses.append(line["loss"])
 
-    engine.fit(config, Job(**(vars(job) | {"echo": note})))
+    engine.fit(config, TrainingJob(**(vars(job) | {"echo": note})))
     epoch = (ends[-1] - ends[0]) / (len(ends) - 1)
     return Measured(losses, epoch, ends[0] - began - epoch)
 
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("|---|---|---|---|---|")
         first: Measured | None = None
         for number, (way, (engine, threads)) in enumerate(ways.items()):
-            done = measure(engine, threads, config, Job(features, labels, N_SLOTS, 0, 0, folder / str(number)))
+            done = measure(engine, threads, config, TrainingJob(features, labels, N_SLOTS, 0, 0, folder / str(number)))
             first = first or done
             apart = max(abs(a - b) for a, b in zip(first.losses, done.losses, strict=True))
             print(

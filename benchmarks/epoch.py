@@ -26,7 +26,7 @@ import torch
 from agcd.config import TrainConfig, make_config
 from agcd.features.torchvision_compat import import_timm
 from agcd.training.heads import DiscoveryModel
-from agcd.training.job import Job
+from agcd.training.job import TrainingJob
 from agcd.training.runs import make_optimiser
 from agcd.training.simgcd import SimGCD, original_loss
 from agcd.types import LabelState
@@ -57,7 +57,7 @@ def cached_epochs(features: StoredTokens, n_slots: int, n_epochs: int) -> float:
     config = make_config({"train": {"base_epochs": n_epochs}}).train
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        SimGCD(config).fit(Job(features, half_labelled(features.n_rows), n_slots, 0, 0, Path(folder)))
+        SimGCD(config).fit(TrainingJob(features, half_labelled(features.n_rows), n_slots, 0, 0, Path(folder)))
         return time.perf_counter() - start
 
 

@@ -37,7 +37,7 @@ from agcd.features.extract import computed, fill
 from agcd.features.onnx_graph import has_onnx
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
-from agcd.features.views import Job, ViewSpec, load_views, render
+from agcd.features.views import ViewJob, ViewSpec, load_views, render
 from agcd.features.weights import load_lite0
 from agcd.io import digest_bytes
 from agcd.rng import generator
@@ -70,7 +70,7 @@ def medians(ways: Ways, repeats: int) -> dict[str, float]:
     return {name: statistics.median(found[1:]) for name, found in times.items()}
 
 
-def write_jpegs(folder: Path, n: int) -> list[Job]:
+def write_jpegs(folder: Path, n: int) -> list[ViewJob]:
     """Clouds of colour with some grain, about 100 KB each, and the jobs to decode them."""
     jobs = []
     for i in range(n):
@@ -82,7 +82,7 @@ def write_jpegs(folder: Path, n: int) -> list[Job]:
         Image.fromarray(pixels).save(buffer, "JPEG", quality=90)
         path = folder / f"{i:04d}.jpg"
         path.write_bytes(buffer.getvalue())
-        jobs.append(Job(str(path), digest_bytes(buffer.getvalue()), tuple(range(N_VIEWS))))
+        jobs.append(ViewJob(str(path), digest_bytes(buffer.getvalue()), tuple(range(N_VIEWS))))
     return jobs
 
 
@@ -119,18 +119,18 @@ def plain_features(one: Subject, crops: Crops, batch: int) -> Tensor:
     return features.transpose(1, 2) if one.torch.name == LITE0 else features
 
 
-def plain_decode(jobs: Sequence[Job], spec: ViewSpec) -> Iterator[Crops]:
+def plain_decode(jobs: Sequence[ViewJob], spec: ViewSpec) -> Iterator[Crops]:
     for job in jobs:
         with Image.open(job.path) as image:
             yield render(image.convert("RGB"), job.key, job.views, spec)
 
 
-def plain_fill(one: Subject, jobs: Sequence[Job], file: Path) -> None:
+def plain_fill(one: Subject, jobs: Sequence[ViewJob], file: Path) -> None:
     crops = np.concatenate(list(plain_decode(jobs, one.torch.view_spec)))
     np.save(file, plain_features(one, crops, 32).numpy().astype(np.float16))
 
 
-def our_fill(backbone: Backbone, jobs: Sequence[Job]) -> None:
+def our_fill(backbone: Backbone, jobs: Sequence[ViewJob]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = FeatureStore(Path(folder), backbone.fingerprint, backbone.token_shape)
         bad = fill(store, backbone, [(job.key, Path(job.path), N_VIEWS) for job in jobs], progress=lambda *_: None)
@@ -138,11 +138,11 @@ def our_fill(backbone: Backbone, jobs: Sequence[Job]) -> None:
         assert len(store) == len(jobs) * N_VIEWS
 
 
-def our_prefix(backbone: Backbone, jobs: Sequence[Job], crops: Sequence[Crops]) -> list[Any]:
+def our_prefix(backbone: Backbone, jobs: Sequence[ViewJob], crops: Sequence[Crops]) -> list[Any]:
     return [values for _, values in computed(backbone, iter(list(zip(jobs, crops, strict=True))))]
 
 
-def check(one: Subject, jobs: Sequence[Job], crops: Sequence[Crops]) -> None:
+def check(one: Subject, jobs: Sequence[ViewJob], crops: Sequence[Crops]) -> None:
     """All ways give the same numbers, up to the order of sums and to float16."""
     expected = plain_features(one, np.concatenate(crops), 4)
     for backbone in filter(None, (one.torch, one.onnx)):
@@ -158,7 +158,7 @@ def gigaflop_per_crop(one: Subject) -> float:
     return float(counter.get_total_flops()) / 1e9
 
 
-def prefix_ways(one: Subject, jobs: Sequence[Job], crops: Sequence[Crops]) -> Ways:
+def prefix_ways(one: Subject, jobs: Sequence[ViewJob], crops: Sequence[Crops]) -> Ways:
     together = np.concatenate(crops)
     square = torch.ones(2048, 2048)
     ways: Ways = {
@@ -172,7 +172,7 @@ def prefix_ways(one: Subject, jobs: Sequence[Job], crops: Sequence[Crops]) -> Wa
     return ways
 
 
-def fill_ways(one: Subject, jobs: Sequence[Job], folder: Path) -> Ways:
+def fill_ways(one: Subject, jobs: Sequence[ViewJob], folder: Path) -> Ways:
     ways: Ways = {
         "plain, batches of 32": lambda: plain_fill(one, jobs, folder / "plain.npy"),
         "ours, torch": lambda: our_fill(one.torch, jobs),
@@ -182,7 +182,7 @@ def fill_ways(one: Subject, jobs: Sequence[Job], folder: Path) -> Ways:
     return ways
 
 
-def decode_ways(jobs: Sequence[Job], spec: ViewSpec) -> Ways:
+def decode_ways(jobs: Sequence[ViewJob], spec: ViewSpec) -> Ways:
     return {
         "plain, full size": lambda: list(plain_decode(jobs, spec)),
         "ours, same process": lambda: list(decoded(jobs, spec, 0)),
@@ -199,7 +199,7 @@ def print_rows(stage: str, taken: dict[str, float], n_crops: int, limit: Callabl
         print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def report(name: str, size: int, jobs: Sequence[Job], folder: Path, repeats: int) -> None:
+def report(name: str, size: int, jobs: Sequence[ViewJob], folder: Path, repeats: int) -> None:
     one, n_crops = subject(name, size, folder), len(jobs) * N_VIEWS
     crops = [views for job in jobs if isinstance(views := load_views(job, one.torch.view_spec), np.ndarray)]
     check(one, jobs, crops)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from agcd import metrics
-from agcd.lab.by_hand import make_project
+from agcd.cli.by_hand import make_project
 from agcd.lab.cells import Cell, Prepared, prepare, run_cell
 from agcd.lab.person import Annotator
 
@@ -38,11 +38,11 @@ def served(folder: Path) -> Iterator[tuple[str, str]]:
 
 def accuracy(prepared: Prepared, folder: Path, number: int) -> float:
     """All-accuracy on the test rows, from the predictions that round ``number`` of the project stored."""
-    examiner = prepared.examiner
+    evaluator = prepared.evaluator
     table = pq.read_table(folder / "runs" / f"{number:03d}" / "predictions.parquet")
-    y_slot = np.full(len(examiner.truth), -1, np.int64)
+    y_slot = np.full(len(evaluator.truth), -1, np.int64)
     y_slot[table["row"].to_numpy()] = table["slot"].to_numpy()
-    return metrics.accuracy(examiner.truth[examiner.rows], y_slot[examiner.rows], examiner.n_old)["acc_all"]
+    return metrics.accuracy(evaluator.truth[evaluator.rows], y_slot[evaluator.rows], evaluator.n_old)["acc_all"]
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def main() -> None:
     print("Test accuracy (All, per cent) of the same questions and answers:\n")
     print("| round | labels | agcd bench | over HTTP |\n|---|---|---|---|")
     with served(folder) as (address, secret):
-        annotator = Annotator(address, secret, lambda row: prepared.examiner.answer(np.array([row]))[0])
+        annotator = Annotator(address, secret, lambda row: prepared.evaluator.answer(np.array([row]))[0])
         for number, record in enumerate(records):
             if number:
                 annotator.label_round()

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from agcd.app.project import Project
-from agcd.data.sources import load_dataset
+from agcd.lab.datasets import load_data
 from agcd.metrics import accuracy
 from agcd.types import Dataset
 from support.projects import predictions
@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     n_images = 2000 if options.quick else 50_000
     print(f"efficientnet_lite0 at {options.size} px, {options.views} views, {n_images:,} + 10,000 images\n")
     with tempfile.TemporaryDirectory() as folder:
-        dataset = load_dataset(f"cifar10={options.package}", cache_dir=Path(folder) / "cache")
+        dataset = load_data(f"cifar10={options.package}", Path(folder) / "cache")
         run(dataset, Path(folder), settings, n_images)
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agcd.arrays import each_block, floats
-from agcd.strategies.uncertainty import Float64Array, check_metric, judge_block
+from agcd.arrays import Float64Array, block_confidence_and_slot, check_metric, each_block, floats
 from agcd.types import FloatArray, IntArray
 
 
@@ -40,7 +39,7 @@ def judge_features(features: FloatArray, head: Head, metric: str = "margin") -> 
     sure, y_slot = np.empty(len(features)), np.empty(len(features), dtype=np.int64)
 
     def work(part: slice) -> None:
-        sure[part], y_slot[part] = judge_block(head.probs(features[part]), metric)
+        sure[part], y_slot[part] = block_confidence_and_slot(head.probs(features[part]), metric)
 
     each_block(len(features), max(features.shape[1], len(head.weights)), work)
     return sure, y_slot

@@ -30,11 +30,12 @@ from agcd.arrays import thread_count
 from agcd.config import TrainConfig, make_config
 from agcd.features.rows import EmbeddingRows
 from agcd.rng import generator
-from agcd.session import ProjectFolders, Session, strategy_settings
+from agcd.run_store import NumberedRuns
+from agcd.session import Session, strategy_settings
 from agcd.strategies import select
 from agcd.training.fitted import Fitted
 from agcd.training.heads import DiscoveryModel
-from agcd.training.job import Job, Outcome, embedded, standardise
+from agcd.training.job import Outcome, TrainingJob, embedded, standardise
 from agcd.types import IntArray, LabelMapping, LabelState
 from selection_data import PeakMemory, around, timed
 
@@ -91,18 +92,18 @@ def open_session(folder: Path, query: dict[str, Any]) -> Session:
     labels = LabelState(old_classes, N_OLD, np.where(known, truth, -1), np.where(known, 0, -1), nothing, nothing)
     directions = torch.from_numpy(np.load(folder / "directions.npy"))
 
-    def fit(config: TrainConfig, job: Job) -> Outcome:
+    def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
         return untrained(config, job, directions)
 
     config = make_config({"query": {"budget": BUDGET, **query}})
-    session = Session(EmbeddingRows(x), labels, config, N_SLOTS, ProjectFolders(folder), fit=fit)
+    session = Session(EmbeddingRows(x), labels, config, N_SLOTS, NumberedRuns(folder), fit=fit)
     session.train()
     session.tell(answers, [str(slot) for slot in truth[answers]])
     session.train()
     return session
 
 
-def untrained(config: TrainConfig, job: Job, directions: torch.Tensor) -> Outcome:
+def untrained(config: TrainConfig, job: TrainingJob, directions: torch.Tensor) -> Outcome:
     """A model with its prototypes on the directions (K, d); the name of a class is its slot."""
     shape = (config.projector_width, config.projector_dim)
     model = DiscoveryModel(job.features.new_tail(), job.features.dim, job.n_slots, shape, job.seed)
@@ -135,7 +136,8 @@ def strategy_cost(folder: Path, case: str) -> Cost:
 
 def question_cost(folder: Path, case: str) -> Cost:
     session = open_session(folder, CASES[case])
-    stored = session.folders.query(len(session.rounds))
+    assert session.store is not None
+    stored = session.store.query_file(len(session.rounds))
     seconds = []
     with PeakMemory() as memory:
         for _ in range(REPEATS):

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from agcd.arrays import each_block, lowest, thread_count
+from agcd.arrays import confidence_and_slot, each_block, lowest, thread_count
 from agcd.strategies import select
 from agcd.strategies.novelty import first_of_equal_share
-from agcd.strategies.uncertainty import judge
 from agcd.types import PoolView
 from linear_head import Head, judge_features
 from selection_data import PeakMemory, in_memory, make_inputs, open_view, timed
@@ -111,7 +110,7 @@ def tasks(folder: Path, budget: int) -> dict[str, Callable[[], object]]:
         PRODUCT: product,
         "product, softmax and margin in one pass": lambda: lowest(judge_features(view.features, head)[0], budget),
         "part: checks of the inputs (`random`)": lambda: ask(view, "random", budget),
-        "part: margin and slot of each row": lambda: judge(view.probs, "margin"),
+        "part: margin and slot of each row": lambda: confidence_and_slot(view.probs, "margin"),
         "part: slots take turns": share,
         "adaptive_novel, confident": lambda: ask(replace(view, phase="confident"), "adaptive_novel", budget),
         "adaptive_novel, informative": lambda: ask(view, "adaptive_novel", budget),

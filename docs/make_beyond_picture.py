@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
 from agcd import propagation
-from agcd.report.style import FAINT, INK, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, png_bytes
+from agcd.plotting import FAINT, INK, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, png_bytes
 from agcd.strategies import select
 from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.types import FloatArray, IntArray, PoolView
@@ -97,15 +97,15 @@ def main() -> None:
     x = lifted(points, rng)
     view = pool_view(x, y_class, rng)
     neighbours = propagation.neighbour_graph(x)
-    evidence = propagation.spread(neighbours, y_class, len(SIZES))
-    unsettled = np.where(y_class < 0, 1 - evidence.settled, 0)
+    evidence = propagation.propagate_labels(neighbours, y_class, len(SIZES))
+    unsettled = np.where(y_class < 0, 1 - evidence.certainty, 0)
     ours, papers = (select(view, name, N_QUESTIONS, rng) for name in ("widest_reach", "adaptive_novel"))
     print("groups asked about:", group[ours], "by widest_reach,", group[papers], "by adaptive_novel")
 
     figure = new_figure(9.6, 3.45)
     figure.set_dpi(115)
     first, second, third = figure.subplots(1, 3)
-    told = mixed([COLOURS[c] for c in evidence.y_class], np.asarray(evidence.settled / evidence.settled.max()))
+    told = mixed([COLOURS[c] for c in evidence.y_class], np.asarray(evidence.certainty / evidence.certainty.max()))
     draw(first, points, told, "1. What labels settle", "squares: labels of three old classes\ngrey: not settled")
     known = y_class >= 0
     marks = [COLOURS[c] for c in y_class[known]]

@@ -116,6 +116,15 @@ def test_image_paths_are_accepted(tmp_path: Path) -> None:
         model.predict([paths[0], tmp_path / "gone.png"])
 
 
+def test_an_image_that_cannot_be_decoded_has_no_label(tmp_path: Path) -> None:
+    paths = sorted(toy_images(tmp_path / "images", n_classes=2, n_per_class=5).rglob("*.png"))
+    paths[3].write_bytes(paths[3].read_bytes()[:-40])
+    settings = SMALL | {"backbone": {"name": "toy", "views": 2, "image_size": 32}}
+    model = make_estimator(n_classes=2, settings=settings, cache_dir=tmp_path / "cache").fit(paths)
+    assert model.labels_[3] == -1
+    assert (np.delete(model.labels_, 3) >= 0).all()
+
+
 def test_features_of_images_go_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGCD_CACHE", str(tmp_path / "elsewhere"))
     paths = sorted(toy_images(tmp_path / "images", n_classes=2, n_per_class=4).rglob("*.png"))

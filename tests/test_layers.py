@@ -40,7 +40,15 @@ APP: list[set[str]] = [
     {"work"},
     {"web"},
 ]
-ROOMS = {"": LIBRARY, "app": APP}
+LAB: list[set[str]] = [
+    {"published", "results", "evaluator", "person"},
+    {"datasets", "starts"},
+    {"cells"},
+    {"bench", "finished"},
+    {"paper", "demo"},
+    {"beyond"},
+]
+ROOMS = {"": LIBRARY, "app": APP, "lab": LAB}
 """The parts of each room, the lowest first; parts of one line are siblings."""
 ALLOWED_HOMES = {
     "torch": {"features", "training", "engine", "run_store", "session", "app/export"},

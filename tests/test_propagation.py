@@ -1,4 +1,4 @@
-"""The neighbour graph, the spreading of labels over it and the widest reach, against slow, obvious twins."""
+"""The neighbour graph, the propagation of labels over it and the widest reach, against slow, obvious twins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from agcd import propagation
-from agcd.propagation import Evidence, nearest, neighbour_graph, spread, widest_reach
+from agcd.propagation import Propagation, nearest, neighbour_graph, propagate_labels, widest_reach
 from agcd.types import FloatArray, IntArray
 
 Float32 = Any
@@ -164,10 +164,10 @@ def test_the_graph_of_any_rows_is_symmetric_and_never_amplifies(n: int, k: int, 
     assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-5
 
 
-# --- spreading ---------------------------------------------------------------------------------------------------
+# --- propagation -------------------------------------------------------------------------------------------------
 
 
-def slow_spread(weights: FloatArray, y_class: IntArray, n_classes: int) -> tuple[list[int], list[float], list[float]]:
+def slow_labels(weights: FloatArray, y_class: IntArray, n_classes: int) -> tuple[list[int], list[float], list[float]]:
     """All classes at once, densely; winner, margin and amount row by row."""
     start = np.zeros((len(y_class), n_classes))
     for row, c in enumerate(y_class.tolist()):
@@ -189,13 +189,13 @@ def slow_spread(weights: FloatArray, y_class: IntArray, n_classes: int) -> tuple
 
 @pytest.mark.parametrize("at_once", [1, 3, 64])
 @pytest.mark.parametrize("n_classes", [1, 2, 7])
-def test_spreading_equals_its_dense_twin_however_classes_are_blocked(
+def test_propagation_equals_its_dense_twin_however_classes_are_blocked(
     n_classes: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(propagation, "_CLASSES_AT_ONCE", at_once)
     weights, y_class = neighbour_graph(random_rows(60, d=4), 6), some_labels(60, n_classes, 0.3)
-    evidence = spread(weights, y_class, n_classes)
-    winner, margin, amount = slow_spread(weights.toarray().astype(float), y_class, n_classes)
+    evidence = propagate_labels(weights, y_class, n_classes)
+    winner, margin, amount = slow_labels(weights.toarray().astype(float), y_class, n_classes)
     assert evidence.y_class.tolist() == winner
     np.testing.assert_allclose(evidence.margin, margin, atol=1e-4)
     np.testing.assert_allclose(evidence.amount, amount, rtol=1e-4)
@@ -206,9 +206,9 @@ def test_two_classes_in_one_block_or_in_two_dispute_a_row_alike(monkeypatch: pyt
     monkeypatch.setattr(propagation, "_CLASSES_AT_ONCE", 3)
     weights = neighbour_graph(random_rows(50, d=4), 6)
     few = some_labels(50, 2, 0.3)
-    plain = spread(weights, few, 2)
+    plain = propagate_labels(weights, few, 2)
     for first, second in [(0, 1), (1, 0), (0, 5), (5, 0), (4, 3), (7, 2)]:
-        renamed = spread(weights, np.where(few < 0, -1, np.where(few == 0, first, second)), 8)
+        renamed = propagate_labels(weights, np.where(few < 0, -1, np.where(few == 0, first, second)), 8)
         assert renamed.y_class.tolist() == np.where(plain.y_class == 0, first, second).tolist()
         np.testing.assert_allclose(renamed.margin, plain.margin, atol=1e-6)
         np.testing.assert_allclose(renamed.amount, plain.amount, rtol=1e-5)
@@ -227,7 +227,7 @@ def two_cliques(size: int = 6) -> csr_array:
 
 def test_a_class_of_many_labels_sends_as_much_as_a_class_of_one() -> None:
     y_class = np.array([0] * 6 + [1] + [-1] * 6)
-    evidence = spread(two_cliques(), y_class, 2)
+    evidence = propagate_labels(two_cliques(), y_class, 2)
     assert evidence.margin[-1] == pytest.approx(0, abs=1e-5)
     assert (evidence.y_class[7:12] == 1).all()
 
@@ -235,48 +235,50 @@ def test_a_class_of_many_labels_sends_as_much_as_a_class_of_one() -> None:
 def test_evidence_stays_in_its_part_of_the_graph_and_none_arrives_elsewhere() -> None:
     x, blob = separated([15, 15, 15], noise=0.02)
     weights = csr_array(neighbour_graph(x).multiply(blob[:, None] == blob))
-    evidence = spread(weights, np.where(np.isin(np.arange(45), (3, 20)), blob, -1), 2)
+    evidence = propagate_labels(weights, np.where(np.isin(np.arange(45), (3, 20)), blob, -1), 2)
     assert evidence.y_class.tolist() == np.where(blob < 2, blob, -1).tolist()
     assert (evidence.margin[blob < 2] > 0.999).all()
-    assert (evidence.settled[blob == 2] == 0).all()
+    assert (evidence.certainty[blob == 2] == 0).all()
 
 
 def test_faint_evidence_is_faint_even_when_most_rows_have_none() -> None:
     """A chain of 200 rows, joined with two on each side, and a label at its start: 20 steps end at row 40."""
     angle = np.linspace(0, np.pi * 0.9, 200)
     weights = neighbour_graph(np.stack([np.cos(angle), np.sin(angle)], 1), 4)
-    evidence = spread(weights, np.where(np.arange(200) == 0, 0, -1), 1)
+    evidence = propagate_labels(weights, np.where(np.arange(200) == 0, 0, -1), 1)
     assert 0 < evidence.amount[38] < 1e-6 * evidence.amount[1]
-    assert evidence.settled[1] > 0.5 > evidence.settled[38]
+    assert evidence.certainty[1] > 0.5 > evidence.certainty[38]
 
 
-def test_how_far_a_blob_is_settled_hardly_depends_on_how_many_others_have_labels() -> None:
+def test_the_certainty_of_a_blob_hardly_depends_on_how_many_others_have_labels() -> None:
     x, blob = separated([30] * 6, noise=0.02)
     weights = csr_array(neighbour_graph(x).multiply(blob[:, None] == blob))
-    settled = [
-        spread(weights, np.where((np.arange(180) % 30 == 0) & (blob < n_named), blob, -1), 6).settled[1:30].mean()
+    certainty = [
+        propagate_labels(weights, np.where((np.arange(180) % 30 == 0) & (blob < n_named), blob, -1), 6)
+        .certainty[1:30]
+        .mean()
         for n_named in (1, 2, 3, 4, 5, 6)
     ]
-    assert max(settled) < 1.5 * min(settled)
+    assert max(certainty) < 1.5 * min(certainty)
 
 
 @pytest.mark.parametrize("n_classes", [0, 1, 5])
-def test_without_labels_nothing_is_settled(n_classes: int) -> None:
-    evidence = spread(neighbour_graph(random_rows(10)), np.full(10, -1), n_classes)
+def test_without_labels_nothing_is_certain(n_classes: int) -> None:
+    evidence = propagate_labels(neighbour_graph(random_rows(10)), np.full(10, -1), n_classes)
     assert (evidence.y_class == -1).all()
-    assert (evidence.settled == 0).all()
+    assert (evidence.certainty == 0).all()
 
 
 def test_when_all_rows_are_labelled_the_outcome_is_finite() -> None:
-    evidence = spread(neighbour_graph(random_rows(10)), np.arange(10) % 3, 3)
-    assert ((evidence.settled >= 0) & (evidence.settled <= 1)).all()
+    evidence = propagate_labels(neighbour_graph(random_rows(10)), np.arange(10) % 3, 3)
+    assert ((evidence.certainty >= 0) & (evidence.certainty <= 1)).all()
     assert (evidence.y_class >= 0).all()
 
 
-def test_faint_and_disputed_rows_are_unsettled() -> None:
+def test_faint_and_disputed_rows_are_uncertain() -> None:
     margin, amount = np.array([1.0, 1, 0.1, 0], np.float32), np.array([0.02, 200, 200, 0], np.float32)
-    settled = Evidence(np.zeros(4, np.int64), margin, amount).settled
-    np.testing.assert_allclose(settled, [0.02 / 2.02, 200 / 202, 0.1, 0], rtol=1e-5)
+    certainty = Propagation(np.zeros(4, np.int64), margin, amount).certainty
+    np.testing.assert_allclose(certainty, [0.02 / 2.02, 200 / 202, 0.1, 0], rtol=1e-5)
 
 
 @settings(max_examples=40, deadline=None)
@@ -287,16 +289,16 @@ def test_faint_and_disputed_rows_are_unsettled() -> None:
     st.sampled_from([0.0, 0.3]),
     st.integers(0, 10_000),
 )
-def test_settled_lies_between_0_and_1_and_a_winner_is_a_class_with_labels(
+def test_certainty_lies_between_0_and_1_and_a_winner_is_a_class_with_labels(
     n: int, n_classes: int, share: float, zeros: float, seed: int
 ) -> None:
     x = random_rows(n, d=3, seed=seed) * (np.random.default_rng(seed).random((n, 1)) >= zeros)
     y_class = some_labels(n, n_classes, share, seed)
-    evidence = spread(neighbour_graph(x), y_class, n_classes)
-    for values in (evidence.margin, evidence.amount, evidence.settled):
+    evidence = propagate_labels(neighbour_graph(x), y_class, n_classes)
+    for values in (evidence.margin, evidence.amount, evidence.certainty):
         assert np.isfinite(values).all()
         assert (values >= 0).all()
-    assert max(evidence.margin.max(), evidence.settled.max()) <= 1 + 1e-6
+    assert max(evidence.margin.max(), evidence.certainty.max()) <= 1 + 1e-6
     assert set(evidence.y_class.tolist()) <= set(y_class.tolist()) | {-1}
 
 
@@ -305,9 +307,9 @@ def test_settled_lies_between_0_and_1_and_a_winner_is_a_class_with_labels(
 def test_the_order_of_rows_does_not_matter(n: int, n_classes: int, seed: int) -> None:
     x, y_class = random_rows(n, d=4, seed=seed), some_labels(n, n_classes, 0.4, seed)
     order = np.random.default_rng(seed + 1).permutation(n)
-    here = spread(neighbour_graph(x, 5), y_class, n_classes)
-    there = spread(neighbour_graph(x[order], 5), y_class[order], n_classes)
-    np.testing.assert_allclose(there.settled, here.settled[order], atol=1e-4)
+    here = propagate_labels(neighbour_graph(x, 5), y_class, n_classes)
+    there = propagate_labels(neighbour_graph(x[order], 5), y_class[order], n_classes)
+    np.testing.assert_allclose(there.certainty, here.certainty[order], atol=1e-4)
     clear = here.margin[order] > 1e-3
     assert (there.y_class == here.y_class[order])[clear].all()
 
@@ -315,13 +317,13 @@ def test_the_order_of_rows_does_not_matter(n: int, n_classes: int, seed: int) ->
 # --- the widest reach --------------------------------------------------------------------------------------------
 
 
-def slow_reach(weights: FloatArray, unsettled: FloatArray) -> FloatArray:
+def slow_reach(weights: FloatArray, uncertainty: FloatArray) -> FloatArray:
     """Every power of the faded graph, one after another."""
-    return np.asarray(sum(np.linalg.matrix_power(0.9 * weights, t) @ unsettled for t in range(11)))
+    return np.asarray(sum(np.linalg.matrix_power(0.9 * weights, t) @ uncertainty for t in range(11)))
 
 
-def slow_picks(weights: FloatArray, unsettled: FloatArray, allowed: list[int], count: int) -> list[int]:
-    left, picks = unsettled.astype(float), []
+def slow_picks(weights: FloatArray, uncertainty: FloatArray, allowed: list[int], count: int) -> list[int]:
+    left, picks = uncertainty.astype(float), []
     for _ in range(min(count, len(allowed))):
         reach = slow_reach(weights, left)
         picks.append(max((i for i in allowed if i not in picks), key=lambda i: reach[i]))
@@ -334,25 +336,25 @@ def slow_picks(weights: FloatArray, unsettled: FloatArray, allowed: list[int], c
 def test_picks_equal_those_of_the_dense_twin(seed: int) -> None:
     weights = neighbour_graph(random_rows(50, d=5, seed=seed), 6)
     rng = np.random.default_rng(seed)
-    unsettled, may_pick = rng.random(50).astype(np.float32), rng.random(50) < 0.6
+    uncertainty, may_pick = rng.random(50).astype(np.float32), rng.random(50) < 0.6
     dense, allowed = weights.toarray().astype(float), np.flatnonzero(may_pick).tolist()
-    assert widest_reach(weights, unsettled, may_pick, 8).tolist() == slow_picks(dense, unsettled, allowed, 8)
+    assert widest_reach(weights, uncertainty, may_pick, 8).tolist() == slow_picks(dense, uncertainty, allowed, 8)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 25), st.integers(0, 30), st.floats(0, 1), st.booleans(), st.integers(0, 10_000))
 def test_picks_are_allowed_distinct_and_as_many_as_there_can_be(
-    n: int, count: int, share: float, all_settled: bool, seed: int
+    n: int, count: int, share: float, all_certain: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     weights, may_pick = neighbour_graph(random_rows(n, seed=seed)), rng.random(n) < share
-    unsettled = np.zeros(n, np.float32) if all_settled else rng.random(n).astype(np.float32)
-    before = unsettled.copy(), may_pick.copy()
-    picks = widest_reach(weights, unsettled, may_pick, count)
+    uncertainty = np.zeros(n, np.float32) if all_certain else rng.random(n).astype(np.float32)
+    before = uncertainty.copy(), may_pick.copy()
+    picks = widest_reach(weights, uncertainty, may_pick, count)
     assert picks.dtype == np.int64
     assert len(picks) == len(set(picks.tolist())) == min(count, int(may_pick.sum()))
     assert may_pick[picks].all()
-    np.testing.assert_array_equal(unsettled, before[0])
+    np.testing.assert_array_equal(uncertainty, before[0])
     np.testing.assert_array_equal(may_pick, before[1])
 
 
@@ -365,7 +367,7 @@ def test_every_separated_blob_gets_a_pick_before_any_gets_two(sizes: list[int], 
     assert sorted(blob[picks].tolist()) == list(range(len(sizes)))
 
 
-def test_what_is_settled_attracts_no_pick() -> None:
+def test_what_is_certain_attracts_no_pick() -> None:
     x, blob = separated([30, 30, 30])
     picks = widest_reach(neighbour_graph(x), (blob == 1).astype(np.float32), np.ones(90, bool), 2)
     assert (blob[picks] == 1).all()

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,12 +18,16 @@ import pytest
 
 from agcd.config import TrainConfig
 from agcd.errors import ConfigError, StorageError
-from agcd.io import read_json
-from agcd.session import ProjectFolders, Session, check_labels
+from agcd.features.rows import EmbeddingRows, RowFeatures
+from agcd.io import read_json, write_json
+from agcd.run_store import KeyedRuns, NumberedRuns
+from agcd.session import Session, check_labels
 from agcd.training import fit as fit_here
-from agcd.training.job import Job, Outcome
+from agcd.training.fitted import Fitted
+from agcd.training.job import Outcome, TrainingJob
+from agcd.types import IntArray, Prediction
 from support import TESTS
-from support.blobs import fast_config, make_blobs, make_session
+from support.blobs import Blobs, fast_config, make_blobs, make_session
 
 RUN_FILES = {
     *("config.json", "log.jsonl", "model.safetensors", "mapping.json", "predictions.parquet"),
@@ -85,6 +90,140 @@ def test_a_query_says_why_and_stays_inside_the_pool(tmp_path: Path) -> None:
     phased = make_session(blobs, tmp_path / "phased", fast_config(query={"strategy": "adaptive_novel"}))
     phased.train()
     assert all(reason.endswith("confident phase") for reason in phased.ask(10).reasons)
+
+
+def test_a_query_tells_the_slots_of_its_rows_and_finds_them_where_an_older_version_left_none(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path)
+    session.train()
+    query = session.ask(10)
+    slots = session.latest.fitted.predict(blobs.features, query.rows, "student").y_slot.tolist()
+    assert query.facts["slots"] == session.ask(10).facts["slots"] == slots
+    stored = read_json(tmp_path / "runs" / "001" / "query.json")
+    del stored["facts"]["slots"]
+    write_json(tmp_path / "runs" / "001" / "query.json", stored)
+    assert session.ask(10).facts["slots"] == slots
+
+
+def test_without_a_store_nothing_touches_the_disk_and_all_comes_out_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs = make_blobs()
+    stored = make_session(blobs, tmp_path / "stored")
+    memory = Session(blobs.features, blobs.labels, fast_config(), 6)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    monkeypatch.setattr("tempfile.tempdir", str(empty))
+    for _ in range(3):
+        done, kept = memory.train(), stored.train()
+        assert done.folder is None
+        assert done.key == kept.key
+        assert done.fitted.model_id == kept.fitted.model_id != ""
+        assert done.last.to_json() == kept.last.to_json()
+        assert {**done.metrics, "seconds": 0} == {**kept.metrics, "seconds": 0}
+        query, same = memory.ask(), stored.ask()
+        assert query.rows.tolist() == same.rows.tolist()
+        assert (query.reasons, query.facts, query.model_id) == (same.reasons, same.facts, same.model_id)
+        for session in (memory, stored):
+            session.tell(query.rows, blobs.names(query.rows))
+    assert not list(empty.iterdir())
+    with pytest.raises(ConfigError, match="without a store"):
+        memory.resume(1)
+
+
+def test_a_round_comes_with_the_prediction_of_all_readable_rows_unless_it_was_loaded(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    x = blobs.features.read(np.arange(120), np.zeros(120, np.int64)).numpy().copy()
+    x[7] = np.nan
+    blobs = replace(blobs, features=EmbeddingRows(x, dropout=0.1))
+    session = make_session(blobs, tmp_path)
+    done = session.train()
+    assert done.prediction is not None
+    assert done.prediction.rows.tolist() == [row for row in range(120) if row != 7]
+    again = done.fitted.predict(blobs.features, done.prediction.rows)
+    np.testing.assert_array_equal(done.prediction.probs, again.probs)
+    np.testing.assert_array_equal(done.prediction.features, again.features)
+    assert session.latest.prediction is None, "a session that kept them all would grow round by round"
+    assert make_session(blobs, tmp_path).train().prediction is None
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs whose models were read."""
+    names: list[str] = []
+    load = Fitted.load
+
+    def spy(path: Path, features: RowFeatures) -> Fitted:
+        names.append(path.parent.name)
+        return load(path, features)
+
+    monkeypatch.setattr(Fitted, "load", staticmethod(spy))
+    return names
+
+
+def three_rounds(folder: Path, **query: Any) -> tuple[Blobs, Session]:
+    """A session that has taken up three finished rounds and is told what they knew."""
+    blobs, config = make_blobs(), fast_config(query=query)
+    before = make_session(blobs, folder, config)
+    for number in range(3):
+        before.train()
+        if number < 2:
+            asked = before.ask()
+            before.tell(asked.rows, blobs.names(asked.rows))
+    session = make_session(replace(blobs, labels=before.labels), folder, config)
+    session.resume(3)
+    return blobs, session
+
+
+def test_taking_up_rounds_reads_no_model(tmp_path: Path, loaded: list[str]) -> None:
+    _, session = three_rounds(tmp_path)
+    assert session.phase in ("confident", "informative")
+    assert session.budget == 3
+    assert loaded == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "models"), [("widest_reach", {"002"}), ("adaptive_novel", {"002"}), ("mq_net", {"000", "001", "002"})]
+)
+def test_earlier_models_are_read_only_for_a_strategy_that_needs_them(
+    strategy: str, models: set[str], tmp_path: Path, loaded: list[str]
+) -> None:
+    _, session = three_rounds(tmp_path, strategy=strategy)
+    session.ask()
+    assert set(loaded) == models
+    assert len(loaded) == len(models), "each is read once"
+
+
+def test_a_round_that_restarts_reads_the_base_model_alone(tmp_path: Path, loaded: list[str]) -> None:
+    _, session = three_rounds(tmp_path)
+    session.train()
+    assert loaded == ["000"]
+
+
+def test_asking_predicts_every_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = make_session(make_blobs(), tmp_path)
+    session.train()
+    rows: list[int] = []
+    predict = Fitted.predict
+
+    def spy(self: Fitted, features: RowFeatures, of: IntArray, *args: Any, **options: Any) -> Prediction:
+        rows.extend(of.tolist())
+        return predict(self, features, of, *args, **options)
+
+    monkeypatch.setattr(Fitted, "predict", spy)
+    session.ask()
+    assert sorted(rows) == list(range(120))
+
+
+def test_runs_that_are_kept_by_key_cannot_be_taken_up_by_number(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = Session(blobs.features, blobs.labels, fast_config(), 6, KeyedRuns(tmp_path, tmp_path / "cell"))
+    assert session.train().folder == tmp_path / "runs" / session.latest.key
+    session.ask()
+    assert (tmp_path / "cell" / "query-001.json").exists()
+    with pytest.raises(StorageError, match="kept by key"):
+        session.resume(1)
 
 
 def test_other_settings_never_overwrite_a_finished_run(tmp_path: Path) -> None:
@@ -189,12 +328,12 @@ def test_rounds_start_from_the_base_model_or_from_the_last_one(
     """A trainer that does not read the section of answers goes on from the last round whatever it says."""
     blobs, jobs = make_blobs(), []
 
-    def fit(config: TrainConfig, job: Job) -> Outcome:
+    def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
         jobs.append(job)
         return fit_here(config, job)
 
     config = fast_config(trainer=trainer, answers={"restart": restart})
-    session = Session(blobs.features, blobs.labels, config, 6, ProjectFolders(tmp_path), fit=fit)
+    session = Session(blobs.features, blobs.labels, config, 6, NumberedRuns(tmp_path), fit=fit)
     for _ in range(3):
         session.train()
         query = session.ask()

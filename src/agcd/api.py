@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -21,10 +20,11 @@ from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.io import default_cache
-from agcd.session import ProjectFolders, Session
+from agcd.session import Session
 from agcd.types import Dataset, FloatArray, IntArray, LabelState, Prediction
 
 _N_CLASSES_WITHOUT_LABELS = 8
+"""As scikit-learn's k-means, which also has to start somewhere."""
 
 
 class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -42,7 +42,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
 
     Attributes
     ----------
-    labels_ : (n_samples,) label of each training sample: the known one, else the predicted one.
+    labels_ : (n_samples,) label of each training sample: the known one, else the predicted one; −1 (None where labels
+        are strings) for an image that cannot be decoded.
     classes_ : (n_slots,) the label that each column of ``predict_proba`` stands for. Columns that nobody has named
         carry new numbers, or "unnamed #17" where labels are strings.
     n_classes_ : number of columns.
@@ -97,15 +98,13 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
             np.zeros(dataset.n_rows, bool),
         )
         self._names: list[Any] = list(known)
-        self._session = Session(features, state, config, n_slots, ProjectFolders(Path()))
+        self._session = Session(features, state, config, n_slots)
         return self._train()
 
     def query(self, n: int = 1) -> IntArray:
         """Positions in the training ``X`` of the ``n`` samples whose labels would help most."""
         check_is_fitted(self)
-        with tempfile.TemporaryDirectory() as folder:
-            self._session.folders = ProjectFolders(Path(folder))
-            return self._session.ask(n).rows
+        return self._session.ask(n).rows
 
     def teach(self, rows: ArrayLike, labels: Sequence[Any] | NDArray[Any]) -> Self:
         """Take the labels of the training samples at ``rows`` and train one more round."""
@@ -135,17 +134,17 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         return self._predict(X).features
 
     def _train(self) -> Self:
-        with tempfile.TemporaryDirectory() as folder:
-            self._session.folders = ProjectFolders(Path(folder))
-            last = self._session.train()
-        self.n_classes_ = last.fitted.n_slots
+        session, last = self._session, self._session.train()
+        self.n_classes_ = last.n_slots
         self.classes_ = _slot_labels(self._names, last.last.slot_of_class, self.n_classes_)
-        session = self._session
-        prediction = last.fitted.predict(session.features, np.arange(session.features.n_rows))
-        y_slot = prediction.y_slot
+        assert last.prediction is not None
+        y_slot = np.zeros(session.features.n_rows, np.int64)
+        y_slot[last.prediction.rows] = last.prediction.y_slot
         known = session.labels.y_class >= 0
         y_slot[known] = last.last.slot_of_class[session.labels.y_class[known]]
         self.labels_ = self.classes_[y_slot]
+        unread = [row for row in session.features.bad_rows if not known[row]]
+        self.labels_[unread] = -1 if self.labels_.dtype.kind == "i" else None
         return self
 
     def _predict(self, X: Any) -> Prediction:

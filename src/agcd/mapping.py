@@ -8,7 +8,7 @@ are exact and are settled by rule (the previous mapping first), never by roundin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -167,24 +167,15 @@ def mismatches(first: LabelMapping, last: LabelMapping) -> int:
 
     A class named in between had no slot before: it counts as moved if it has labelled rows, and not otherwise.
     """
-    return int(_moved(first, last).sum())
-
-
-def _moved(first: LabelMapping, last: LabelMapping) -> BoolArray:
     before = np.full(len(last.slot_of_class), -1, dtype=np.int64)
     n_common = min(len(before), len(first.slot_of_class))
     before[:n_common] = first.slot_of_class[:n_common]
-    return np.asarray((before != last.slot_of_class) & ((before >= 0) | last.observed))
+    return int(((before != last.slot_of_class) & ((before >= 0) | last.observed)).sum())
 
 
 def diff(first: LabelMapping, last: LabelMapping, n_slots: int) -> float:
     """The share of classes that moved, out of all there may be (the paper's diff: mismatches / K)."""
     return mismatches(first, last) / max(n_slots, len(last.slot_of_class), 1)
-
-
-def diff_observed(first: LabelMapping, last: LabelMapping) -> float:
-    """The share of classes that moved, out of those with labelled rows; 0 when there are none."""
-    return float((_moved(first, last) & last.observed).sum() / max(1, last.observed.sum()))
 
 
 def is_stable(diff: float, threshold: float = 0.1) -> bool:
@@ -218,12 +209,18 @@ def consistency(a: LabelMapping, b: LabelMapping) -> float:
     return float((a.slot_of_class[:n] == b.slot_of_class[:n]).mean()) if n else float("nan")
 
 
-def describe_change(before: LabelMapping, after: LabelMapping, class_names: Sequence[str]) -> list[str]:
-    """What changed between two mappings, one sentence per class."""
+def describe_change(before: Mapping[str, int], after: Mapping[str, int], *, noun: str = "slot") -> list[str]:
+    """What changed between two tables of class name → slot, one sentence per class; ``noun`` names a slot."""
     sentences = []
-    for c, slot in enumerate(after.slot_of_class.tolist()):
-        if c >= len(before.slot_of_class):
-            sentences.append(f"class {class_names[c]!r} is new and has slot {slot}")
-        elif before.slot_of_class[c] != slot:
-            sentences.append(f"class {class_names[c]!r} moved from slot {before.slot_of_class[c]} to slot {slot}")
-    return sentences
+    for name, slot in after.items():
+        if name not in before:
+            sentences.append(f"class {name!r} is new and has {noun} {slot}")
+        elif before[name] != slot:
+            sentences.append(f"class {name!r} moved from {noun} {before[name]} to {noun} {slot}")
+    gone = [name for name in before if name not in after]
+    return [*sentences, *(f"class {name!r} has no {noun} any more" for name in gone)]
+
+
+def slot_of_name(mapping: LabelMapping, class_names: Sequence[str]) -> dict[str, int]:
+    """The slot of every class of ``mapping`` by its name; ``class_names`` may know more classes."""
+    return dict(zip(class_names, mapping.slot_of_class.tolist(), strict=False))

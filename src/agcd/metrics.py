@@ -11,9 +11,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csc_array
 from scipy.special import entr
 
+from agcd.arrays import entropy_of, margin_of, msp_of
 from agcd.assignment import DENSE_CELLS, heaviest_matching, sparse_contingency
 from agcd.mapping import check_pairs, contingency
-from agcd.strategies.uncertainty import entropy_of, margin_of, msp_of
 from agcd.types import BoolArray, FloatArray, IntArray
 
 

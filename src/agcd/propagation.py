@@ -1,10 +1,10 @@
-"""Labels that spread over a graph of nearest neighbours: what answers settle, and which row would settle the most.
+"""Label propagation over a graph of nearest neighbours: how certain labels make every row, and which row to ask.
 
 Rows are joined with their nearest neighbours in feature space. Every class sends out as much evidence as any other,
-divided among its labelled rows, and the evidence flows along the graph and fades on the way (Zhou et al. 2003). A row
-is *settled* as far as much evidence has reached it and most of it speaks for one class. What is settled may be learned
-from; what is not should be asked about; and the answer that settles the most is that of the row whose *reach* over
-the unsettled ones is widest.
+divided among its labelled rows, and the evidence flows along the graph and fades on the way (Zhou et al. 2003). The
+*certainty* of a row is high when much evidence has reached it and most of it speaks for one class. What is certain may
+be learned from; what is not should be asked about; and the answer that makes the most certain is that of the row with
+the widest *reach*: the most uncertainty around it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,30 @@ from agcd.types import BoolArray, FloatArray, IntArray
 Floats = NDArray[np.float32]
 
 N_NEIGHBOURS = 10
+"""10 or 20 came out alike (docs/LOG.md)."""
 SHARPNESS = 10
 """The power of the cosine that joins two neighbours: closer ones count for much more."""
 FADING = 0.9
 """What is left of evidence after one step along the graph."""
 N_STEPS = 20
+"""Steps of propagation: of what has flowed so far, 0.9²⁰ = 12 % is left."""
 REACH_STEPS = 10
+"""Steps along the graph that the reach of a row counts; chosen with the strategy, not tuned."""
 FAINT_EVIDENCE = 2.0
-"""So many times the evidence of the middle row settle a row by half; all that labels say cannot do better."""
+"""The evidence, as a multiple of the median row's, at which an undisputed row has certainty ½."""
 EXACT_ROWS = 20_000
 """Neighbours are looked for among all rows up to so many, among those of nearby cells beyond."""
 CELL_ROWS = 1000
 NEARBY_CELLS = 8
+"""Cells of about a thousand rows, eight of which are searched: the work per row stays that of 8,000 rows."""
 _BLOCK_NUMBERS = 1 << 22
 """More than strategies take: products of wide blocks pay more than staying in the cache."""
 _CLASSES_AT_ONCE = 64
+"""Columns of evidence held at a time: bounds memory at 64 numbers per row, whatever the number of classes."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Propagation:
     """What the labels of some rows say about all rows."""
 
     y_class: IntArray
@@ -50,8 +55,8 @@ class Evidence:
     """(n,): all evidence that has arrived, as a multiple of what the middle one of the rows it reached has."""
 
     @property
-    def settled(self) -> Floats:
-        """(n,), between 0 and 1: low where evidence is faint and where classes dispute the row."""
+    def certainty(self) -> Floats:
+        """(n,), between 0 and 1: the margin of the class, or less where little evidence has arrived."""
         return np.asarray(np.minimum(self.margin, self.amount / (self.amount + FAINT_EVIDENCE)), np.float32)
 
 
@@ -109,8 +114,8 @@ def _nearest_among(x: Floats, rows: IntArray, candidates: IntArray, k: int) -> t
     return near, cosine
 
 
-def spread(graph: csr_array, y_class: IntArray, n_classes: int) -> Evidence:
-    """What labels say about every row of the graph.
+def propagate_labels(graph: csr_array, y_class: IntArray, n_classes: int) -> Propagation:
+    """The class that the labels of the nearest labelled rows suggest for every row, and how strongly.
 
     Parameters
     ----------
@@ -136,7 +141,7 @@ def spread(graph: csr_array, y_class: IntArray, n_classes: int) -> Evidence:
     middle = np.median(reached) if len(reached) else 1.0
     tiny = np.float32(1e-30)
     margin = np.asarray((best - second) / np.maximum(total, tiny), np.float32)
-    return Evidence(winner, margin, np.asarray(total / max(middle, tiny), np.float32))
+    return Propagation(winner, margin, np.asarray(total / max(middle, tiny), np.float32))
 
 
 def _flow(graph: csr_array, start: Floats) -> Floats:
@@ -147,22 +152,23 @@ def _flow(graph: csr_array, start: Floats) -> Floats:
     return now
 
 
-def widest_reach(graph: csr_array, unsettled: Floats, may_pick: BoolArray, count: int) -> IntArray:
-    """Rows that reach the most of what is unsettled, one after another: (n,), (n,) → (up to count,).
+def widest_reach(graph: csr_array, uncertainty: Floats, may_pick: BoolArray, count: int) -> IntArray:
+    """Rows with the most uncertainty around them, one after another: (n,), (n,) → (up to count,).
 
-    The reach of a row is the sum of what is unsettled around it, faded by the way there. Every pick settles what it
-    reaches, so that the next one lies elsewhere.
+    The reach of a row is the sum of the uncertainty around it, faded by the way there. Every pick takes away
+    the uncertainty it reaches (all of it where it arrives at least half as strong as at home), so that the next one
+    lies elsewhere.
     """
-    unsettled, may_pick = unsettled.astype(np.float32), may_pick.copy()
+    uncertainty, may_pick = uncertainty.astype(np.float32), may_pick.copy()
     picks: list[int] = []
     for _ in range(min(count, int(may_pick.sum()))):
-        pick = int(np.where(may_pick, faded_sum(graph, unsettled), -1).argmax())
+        pick = int(np.where(may_pick, faded_sum(graph, uncertainty), -1).argmax())
         picks.append(pick)
         may_pick[pick] = False
-        touched = np.zeros(len(unsettled), np.float32)
+        touched = np.zeros(len(uncertainty), np.float32)
         touched[pick] = 1
         touched = faded_sum(graph, touched)
-        unsettled = unsettled * (1 - np.minimum(2 * touched / touched[pick], 1))
+        uncertainty = uncertainty * (1 - np.minimum(2 * touched / touched[pick], 1))
     return np.asarray(picks, dtype=np.int64)
 
 

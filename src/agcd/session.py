@@ -1,7 +1,7 @@
 """One round, start to finish: train, ask, tell. The benchmark and the labelling page run this same code.
 
-Round 0 is base training; round t trains on all answers up to the t-th query. Every run has a folder that is
-complete exactly when it holds ``done.json``; calling the same step again continues or reuses it, and two
+Round 0 is base training; round t trains on all answers up to the t-th query. A session lives in memory. With a
+``RunStore`` every round and query is also kept on disk: calling the same step again continues or reuses it, and two
 processes that need the same run do it once.
 """
 
@@ -11,48 +11,26 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from filelock import FileLock
 
-from agcd import __version__, mapping
+from agcd import mapping
+from agcd.arrays import confidence_and_slot
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
-from agcd.errors import ConfigError, StorageError
+from agcd.errors import ConfigError
 from agcd.features.rows import RowFeatures
-from agcd.io import atomic_write, digest, digest_bytes, read_json, write_json
+from agcd.io import digest, digest_bytes
 from agcd.rng import generator
-from agcd.strategies import get_strategy, has_phases, select, strategy_options
-from agcd.strategies.uncertainty import margin_of
+from agcd.run_store import RunStore, StoredModel, StoredRun
+from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_options
 from agcd.training import fit as fit_here
 from agcd.training.fitted import Fitted
-from agcd.training.job import Evaluate, Job, Outcome
-from agcd.training.loop import CHECKPOINT, Log
+from agcd.training.job import Evaluate, Outcome, TrainingJob
+from agcd.training.loop import Log
 from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
 
-Fit = Callable[[TrainConfig, Job], Outcome]
-
-
-class Folders(Protocol):
-    """Where a session keeps its runs and queries."""
-
-    def run(self, number: int, key: str) -> Path: ...
-    def query(self, number: int) -> Path: ...
-
-
-@dataclass(frozen=True)
-class ProjectFolders:
-    """``runs/000``, ``runs/001``, … under a project's root, each with the query that led to it."""
-
-    root: Path
-
-    def run(self, number: int, key: str) -> Path:
-        return self.root / "runs" / f"{number:03d}"
-
-    def query(self, number: int) -> Path:
-        return self.run(number, "") / "query.json"
+Fit = Callable[[TrainConfig, TrainingJob], Outcome]
 
 
 @dataclass(frozen=True)
@@ -61,11 +39,25 @@ class Round:
 
     number: int
     key: str
-    folder: Path
-    fitted: Fitted
+    model: Fitted | StoredModel
+    """The trained model; that of a round taken up from disk is read when ``fitted`` is first asked for."""
     first: LabelMapping
     last: LabelMapping
     metrics: dict[str, Any]
+    folder: Path | None = None
+    """Where it is kept; None for a session without a store."""
+    prediction: Prediction | None = None
+    """What the EMA model says about every readable row. ``Session.train`` returns it with a round that it has trained;
+    rounds that were loaded, and those that the session keeps, are without, as it is large."""
+
+    @property
+    def fitted(self) -> Fitted:
+        return self.model if isinstance(self.model, Fitted) else self.model.fitted
+
+    @property
+    def n_slots(self) -> int:
+        """The outputs of the model, known without reading it."""
+        return int(self.metrics["n_slots"])
 
 
 class Session:
@@ -73,6 +65,7 @@ class Session:
 
     Parameters
     ----------
+    store : keeps rounds and queries (``agcd.run_store``); without one nothing touches the disk.
     evaluate : measures a model for the log and ``metrics.json``; what it returns never reaches the training.
     fit : trains one run, elsewhere perhaps (see ``agcd.engine``); None trains here.
     """
@@ -83,14 +76,14 @@ class Session:
         labels: LabelState,
         config: Config,
         n_slots: int,
-        folders: Folders,
+        store: RunStore | None = None,
         *,
         evaluate: Evaluate | None = None,
         echo: Log | None = None,
         fit: Fit | None = None,
     ):
         check_labels(labels, n_slots)
-        self.features, self.config, self.n_slots, self.folders = features, config, n_slots, folders
+        self.features, self.config, self.n_slots, self.store = features, config, n_slots, store
         self.labels = without_bad_rows(labels, features)
         self.evaluate, self.echo, self.fit = evaluate, echo, fit or fit_here
         self.rounds: list[Round] = []
@@ -108,7 +101,7 @@ class Session:
         query = self.config.query
         return mapping.next_phase(
             history,
-            self.latest.fitted.n_slots,
+            self.latest.n_slots,
             threshold=query.stable_threshold,
             switch_round=query.switch_round,
             round=len(self.rounds),
@@ -118,40 +111,39 @@ class Session:
     @property
     def budget(self) -> int:
         """Questions per round: as configured, else one per novel slot."""
-        return self.config.query.budget or max(1, self.latest.fitted.n_slots - self.labels.n_old)
+        return self.config.query.budget or max(1, self.latest.n_slots - self.labels.n_old)
 
     def resume(self, n_rounds: int) -> None:
-        """Take up the first ``n_rounds`` finished rounds of numbered folders as they stand, without their labels."""
+        """Take up the first ``n_rounds`` finished rounds as they stand, without their labels or their models."""
+        if self.store is None:
+            raise ConfigError("A session without a store has no rounds to take up: give it one.")
         for number in range(n_rounds):
-            folder = self.folders.run(number, "")
-            self.rounds.append(self._load(folder, number, read_json(folder / "done.json")["key"]))
+            self.rounds.append(self._load(self.store.finished(number), number))
 
     def train(self) -> Round:
         """Base training on the first call, one active round on each later one; a finished round is only loaded."""
         number = len(self.rounds)
         key = run_key(self.features, self.labels, self.config, self.n_slots, self.rounds[-1].key if number else None)
-        folder = self.folders.run(number, key)
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock"):
-            done = (folder / "done.json").exists()
-            self.rounds.append((self._load if done else self._run)(folder, number, key))
-        return self.latest
+        done = self._run(number, key) if self.store is None else self._run_once(self.store, number, key)
+        self.rounds.append(replace(done, prediction=None))
+        return done
 
     def ask(self, budget: int | None = None) -> Query:
-        """The rows to ask about next; the same question is never computed twice."""
+        """The rows to ask about next; with a store the same question is never computed twice.
+
+        ``facts["slots"]`` lists the slot that the asking model predicts for each row.
+        """
         number, budget = len(self.rounds), self.budget if budget is None else budget
-        query_config = self.config.query
-        path = self.folders.query(number)
-        options = strategy_settings(query_config)
-        asked = [self.latest.key, query_config.strategy, options, budget, self.phase, self.config.seed]
+        strategy, options = self.config.query.strategy, strategy_settings(self.config.query)
+        asked = [self.latest.key, strategy, options, budget, self.phase, self.config.seed]
         key = digest([*asked, labels_digest(self.labels)])
-        if path.exists() and (stored := read_json(path))["key"] == key:
-            return _query_from_json(stored)
+        if self.store and (stored := self.store.load_query(number, key)):
+            return self._with_slots(stored)
         view = self.pool_view()
-        rng = generator(self.config.seed, "query", number)
-        rows = select(view, query_config.strategy, budget, rng, options)
+        rows = select(view, strategy, budget, generator(self.config.seed, "query", number), options)
         query = describe_query(view, rows, self.config, budget, self.latest.fitted.model_id)
-        write_json(path, {"key": key, **_query_to_json(query)})
+        if self.store:
+            self.store.save_query(number, key, query)
         return query
 
     def tell(self, rows: IntArray, names: Sequence[str]) -> None:
@@ -164,6 +156,7 @@ class Session:
         pool = fitted.predict(self.features, labels.pool_rows, "student", scratch=self.latest.folder)
         labelled = fitted.predict(self.features, labels.labelled_rows, "student")
         weights, biases = fitted.student.linear_weights()
+        needs_earlier_models = "labelled_probs" in needed_fields(self.config.query.strategy)
         return PoolView(
             pool.rows,
             pool.probs,
@@ -174,7 +167,7 @@ class Session:
             len(self.rounds),
             self.phase,
             labelled_rounds=labels.asked_round[labelled.rows],
-            labelled_probs=self._probs_when_asked(labelled),
+            labelled_probs=self._probs_when_asked(labelled) if needs_earlier_models else None,
             slot_weights=weights.numpy(),
             slot_biases=biases.numpy(),
             temperature=fitted.student_temp,
@@ -190,29 +183,41 @@ class Session:
             probs[asked] = np.pad(then, ((0, 0), (0, probs.shape[1] - then.shape[1])))  # slots may have been added
         return probs
 
-    def _run(self, folder: Path, number: int, key: str) -> Round:
-        started = time.monotonic()
-        self._claim(folder, key)
-        outcome = self.fit(self.config.train, self._job(folder, number))
-        outcome.fitted.save(folder / "model.safetensors")
-        metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
-        write_json(
-            folder / "mapping.json",
-            {"classes": self.labels.classes, "first": outcome.first.to_json(), "last": outcome.last.to_json()},
-        )
-        everything = self._predict_all(outcome.fitted, scratch=folder)
-        write_predictions(folder / "predictions.parquet", everything, self.labels, outcome.last)
-        write_json(folder / "metrics.json", metrics)
-        write_json(folder / "done.json", {"key": key, "version": __version__})
-        (folder / CHECKPOINT).unlink(missing_ok=True)
-        return Round(number, key, folder, outcome.fitted, outcome.first, outcome.last, metrics)
+    def _with_slots(self, query: Query) -> Query:
+        """The query with its slots, which version 0.1 did not store."""
+        if "slots" in query.facts:
+            return query
+        y_slot = self.latest.fitted.predict(self.features, query.rows, "student").y_slot
+        return replace(query, facts=query.facts | {"slots": y_slot.tolist()})
 
-    def _job(self, folder: Path, number: int) -> Job:
-        latest = self.rounds[-1] if self.rounds else None
-        train = self.config.train
+    def _run_once(self, store: RunStore, number: int, key: str) -> Round:
+        """The round as the store has it, trained and stored first where it has not."""
+        with store.opened(number, key) as run:
+            if run.is_done:
+                return self._load(run, number)
+            run.claim(self.config, self.n_slots)
+            return self._run(number, key, run)
+
+    def _load(self, run: StoredRun, number: int) -> Round:
+        metrics, (first, last) = run.metrics(), run.mappings()
+        return Round(number, run.key, run.model(self.features), first, last, metrics, run.folder)
+
+    def _run(self, number: int, key: str, run: StoredRun | None = None) -> Round:
+        started, folder = time.monotonic(), run.folder if run else None
+        outcome = self.fit(self.config.train, self._job(number, folder))
+        outcome.fitted.identify()
+        metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
+        readable = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
+        prediction = outcome.fitted.predict(self.features, readable, "ema", scratch=folder)
+        if run:
+            run.save(outcome, prediction, self.labels, metrics)
+        return Round(number, key, outcome.fitted, outcome.first, outcome.last, metrics, folder, prediction)
+
+    def _job(self, number: int, folder: Path | None) -> TrainingJob:
+        latest, train = self.rounds[-1] if self.rounds else None, self.config.train
         restarts = train.answers.restart and "answers" not in train.unused_sections
         start = self.rounds[0] if latest and restarts else latest
-        return Job(
+        return TrainingJob(
             self.features,
             self.labels,
             self.n_slots,
@@ -224,13 +229,6 @@ class Session:
             self.evaluate,
             self.echo,
         )
-
-    def _claim(self, folder: Path, key: str) -> None:
-        """Write the settings first; a folder half filled under other settings is refused, not overwritten."""
-        path = folder / "config.json"
-        if path.exists() and read_json(path)["key"] != key:
-            raise StorageError(f"{folder} holds a run with other settings or labels; choose another folder.")
-        write_json(path, {"key": key, "settings": self.config.snapshot(), "n_slots": self.n_slots})
 
     def _measure(self, outcome: Outcome) -> dict[str, Any]:
         """Label-free facts of the round, and what ``evaluate`` says."""
@@ -246,18 +244,6 @@ class Session:
         if self.evaluate:
             facts["evaluation"] = self.evaluate(outcome.fitted)
         return facts
-
-    def _predict_all(self, fitted: Fitted, scratch: Path) -> Prediction:
-        rows = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
-        return fitted.predict(self.features, rows, "ema", scratch=scratch)
-
-    def _load(self, folder: Path, number: int, key: str) -> Round:
-        if read_json(folder / "done.json")["key"] != key:
-            raise StorageError(f"{folder} holds a run with other settings or labels; choose another folder.")
-        stored = read_json(folder / "mapping.json")
-        fitted = Fitted.load(folder / "model.safetensors", self.features)
-        first, last = LabelMapping.from_json(stored["first"]), LabelMapping.from_json(stored["last"])
-        return Round(number, key, folder, fitted, first, last, read_json(folder / "metrics.json"))
 
 
 def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: int, parent: str | None) -> str:
@@ -297,45 +283,14 @@ def strategy_settings(query: QueryConfig) -> dict[str, Any]:
 
 
 def describe_query(view: PoolView, rows: IntArray, config: Config, budget: int, model_id: str) -> Query:
-    """The query with a score and a sentence for each row."""
+    """The query with a score, a sentence and the predicted slot for each row."""
     position = {int(row): i for i, row in enumerate(view.rows)}
-    probs = view.probs[[position[int(row)] for row in rows]]
-    margins = margin_of(probs)
+    margins, y_slot = confidence_and_slot(view.probs[[position[int(row)] for row in rows]], "margin")
     phase = view.phase if has_phases(config.query.strategy) else None
     reasons = tuple(
         f"predicted {'novel' if slot >= view.n_old else 'old'} slot {slot}, margin {gap:.2f}"
         + (f", {phase} phase" if phase else "")
-        for slot, gap in zip(probs.argmax(1).tolist(), margins.tolist(), strict=True)
+        for slot, gap in zip(y_slot.tolist(), margins.tolist(), strict=True)
     )
-    facts = {"phase": phase, "round": view.round}
+    facts = {"phase": phase, "round": view.round, "slots": y_slot.tolist()}
     return Query(rows, margins, reasons, config.query.strategy, budget, config.seed, model_id, facts)
-
-
-def write_predictions(path: Path, prediction: Prediction, labels: LabelState, names: LabelMapping) -> None:
-    """One line per row: slot, class name where the slot has one, probability, margin, and who says so."""
-    class_of_slot = {int(slot): labels.classes[c] for c, slot in enumerate(names.slot_of_class)}
-    y_slot = prediction.y_slot
-    human = labels.y_class[prediction.rows]
-    table = pa.table(
-        {
-            "row": prediction.rows,
-            "slot": y_slot,
-            "class": [class_of_slot.get(slot) for slot in y_slot.tolist()],
-            "novel": y_slot >= labels.n_old,
-            "probability": prediction.probs.max(1),
-            "margin": margin_of(prediction.probs),
-            "human_class": [labels.classes[c] if c >= 0 else None for c in human.tolist()],
-        }
-    )
-    with atomic_write(path) as aside:
-        pq.write_table(table, aside)
-
-
-def _query_to_json(query: Query) -> dict[str, Any]:
-    return {**vars(query), "rows": query.rows.tolist(), "scores": query.scores.tolist()}
-
-
-def _query_from_json(stored: dict[str, Any]) -> Query:
-    values = {name: value for name, value in stored.items() if name != "key"}
-    rows, scores = np.asarray(values.pop("rows"), np.int64), np.asarray(values.pop("scores"))
-    return Query(rows=rows, scores=scores, reasons=tuple(values.pop("reasons")), **values)

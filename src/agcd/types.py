@@ -7,10 +7,10 @@ and test alike, so that no function ever speaks of a position inside a subset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,6 +164,7 @@ class PoolView:
 
     What is None is not known; every strategy can do without it. A head that is known gives
     ``probs = softmax((features @ slot_weights.T + slot_biases) / temperature)``.
+    ``labelled_probs`` costs a pass of every earlier model: it is there for a strategy that declares it (``needs``).
     """
 
     rows: IntArray
@@ -186,8 +187,45 @@ class PoolView:
 
 
 @dataclass(frozen=True)
+class NumberOfClasses:
+    """How many classes there seem to be, and which numbers explain the labels about as well."""
+
+    n: int
+    low: int
+    """``low`` to ``high`` spans the numbers tried whose accuracy is within one standard error of the best."""
+    high: int
+    curve: tuple[tuple[int, float], ...]
+    """Numbers that were tried, and the mean accuracy on the labelled rows at each, by rising number."""
+
+    def words(self) -> str:
+        return f"about {self.n} classes ({self.low} to {self.high} explain the labels about as well)"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"n": self.n, "low": self.low, "high": self.high, "curve": [list(point) for point in self.curve]}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> NumberOfClasses:
+        """What ``to_json`` gave; older files hold more, which is left alone."""
+        curve = tuple((int(n), float(share)) for n, share in value["curve"])
+        return NumberOfClasses(value["n"], value["low"], value["high"], curve)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def needs(*fields: str) -> Callable[[_Function], _Function]:
+    """Declares that a strategy reads fields of ``PoolView`` that are costly to fill and None otherwise."""
+
+    def declare(strategy: _Function) -> _Function:
+        strategy.needs = frozenset(fields)  # type: ignore[attr-defined]
+        return strategy
+
+    return declare
+
+
+@dataclass(frozen=True)
 class Query:
-    """The rows to ask about, with the reason for each in words."""
+    """The rows to ask about, with the reason for each in words; ``facts["slots"]`` are their predicted slots."""
 
     rows: IntArray
     scores: FloatArray
@@ -197,17 +235,3 @@ class Query:
     seed: int
     model_id: str
     facts: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NumberOfClasses:
-    """How many classes there seem to be, and which numbers explain the labels about as well."""
-
-    n: int
-    low: int
-    high: int
-    curve: tuple[tuple[int, float], ...]
-    """Numbers that were tried, and the accuracy on labelled rows at each, by rising number."""
-
-    def words(self) -> str:
-        return f"about {self.n} classes ({self.low} to {self.high} explain the labels about as well)"

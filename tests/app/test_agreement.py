@@ -42,6 +42,7 @@ from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings
 from agcd.app.web.server_state import ServerState
 from agcd.cli import app
+from agcd.data.sources import load_dataset
 from agcd.errors import AgcdError
 from agcd.io import read_json, write_json
 from agcd.report.story import Story
@@ -154,7 +155,7 @@ def check_counts(client: Client, project: Project, status: Status) -> None:
     assert (state["n_classes"], state["n_novel"]) == (status.n_classes, status.n_novel)
     assert command("status", str(project.folder)).splitlines() == status.lines()
     labels, _ = project.label_state()
-    size = sized(str(project.folder), None, None, {}, project.folder).size
+    size = sized(str(project.folder), None, None, {}, load_dataset).size
     assert (size.n_train, size.n_test, size.n_labelled) == (
         len(labels.train_rows),
         status.n_test,

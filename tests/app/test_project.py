@@ -17,12 +17,13 @@ from agcd.app.project import Project
 from agcd.app.status import status_of
 from agcd.app.store.events import LabelEvent
 from agcd.data.sources import from_folder
-from agcd.data.splits import labels_as_given
 from agcd.errors import DataError
 from agcd.features import open_features
 from agcd.io import read_json
-from agcd.session import ProjectFolders, Session
+from agcd.run_store import NumberedRuns
+from agcd.session import Session
 from agcd.types import LabelMapping
+from support.datasets import labels_as_given
 from support.projects import N_IMAGES, answer_all, make_project, predictions, true_answers, truth
 
 
@@ -102,7 +103,7 @@ def test_a_project_runs_the_same_rounds_as_a_bare_session(tmp_path: Path) -> Non
     with make_project(tmp_path) as project:
         dataset = from_folder(project.images)
         features = open_features(dataset, project.config.backbone, tmp_path / "cache")
-        session = Session(features, labels_as_given(dataset), project.config, 5, ProjectFolders(tmp_path / "bare"))
+        session = Session(features, labels_as_given(dataset), project.config, 5, NumberedRuns(tmp_path / "bare"))
         for _ in range(2):
             train(project)
             session.train()

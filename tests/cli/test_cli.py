@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import agcd
-from agcd.cli import app, main
+from agcd.cli import app, bench, main
 from agcd.errors import AgcdError
 from agcd.strategies import list_strategies
 from support.datasets import toy_images
+from support.projects import make_project
 
 REPOSITORY = Path(agcd.__file__).parents[2]
 
@@ -88,7 +91,9 @@ def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(
     out = tmp_path / "out"
     defaults = ["--out", str(out), "--cache", str(tmp_path / "cache"), "--seeds", "1", "--rounds", "1", "--jobs", "1"]
     strategies = [] if "--strategies" in arguments else ["--strategies", "adaptive_novel"]
-    code, _, err = agcd_command("bench", *defaults, *strategies, *arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, _, err = agcd_command(
+        "bench", "run", *defaults, *strategies, *arguments, monkeypatch=monkeypatch, capsys=capsys
+    )
     assert code == 2, err
     assert piece in err
     assert err.startswith("error: ")
@@ -101,7 +106,7 @@ def test_bench_prints_the_table_it_writes(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("AGCD_CACHE", str(tmp_path / "cache"))
     settings = tmp_path / "fast.toml"
     settings.write_text("[train]\nbase_epochs = 2\nround_epochs = 1\nprojector_width = 16\n")
-    arguments = ["bench", "--data", "toy", "--strategies", "none,margin", "--out", "out", "--seeds", "1"]
+    arguments = ["bench", "run", "--data", "toy", "--strategies", "none,margin", "--out", "out", "--seeds", "1"]
     done = CliRunner().invoke(app, [*arguments, "--rounds", "1", "--budget", "3", "--settings", str(settings)])
     assert done.exit_code == 0, done.output
     assert "| margin | 3 |" in done.stdout
@@ -136,12 +141,82 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "run the same command again" in capsys.readouterr().err
 
 
+def command_names(group: typer.Typer, prefix: str) -> Iterator[str]:
+    """Every command as a user writes it, those of groups included."""
+    for command in group.registered_commands:
+        assert command.callback is not None
+        yield f"{prefix} {command.name or command.callback.__name__}"
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        yield from command_names(inner.typer_instance, f"{prefix} {inner.name}")
+
+
 def test_every_command_is_documented_in_the_readme() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    for command in app.registered_commands:
-        assert command.callback is not None
-        name = command.name or command.callback.__name__
-        assert f"agcd {name}" in readme, f"README.md does not mention 'agcd {name}'"
+    names = list(command_names(app, "agcd"))
+    assert {"agcd init", "agcd bench run", "agcd bench beyond", "agcd data check"} <= set(names)
+    for name in names:
+        assert name in readme, f"README.md does not mention '{name}'"
+
+
+OLD_SPELLINGS = {
+    "a grid": (["--data", "toy", "--strategies", "none"], "run", ["--data", "toy", "--strategies", "none"]),
+    "a value called as a command": (["--out=o", "--data", "run"], "run", ["--out=o", "--data", "run"]),
+    "beyond after an option": (["--data", "toy", "beyond", "--out", "o"], "beyond", ["--data", "toy", "--out", "o"]),
+    "beyond at the end": (["--out", "beyond", "beyond"], "beyond", ["--out", "beyond"]),
+}
+
+
+@pytest.mark.parametrize("name", OLD_SPELLINGS)
+def test_old_spellings_of_bench_go_on_working_with_a_hint(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    old, command, rest = OLD_SPELLINGS[name]
+    assert spelled(old) == (command, rest)
+    hint = f"note: this is now written agcd bench {command} …; the old spelling still works\n"
+    assert capsys.readouterr().err == hint
+    assert spelled([command, *rest]) == (command, rest)
+    assert capsys.readouterr().err == ""
+
+
+def spelled(arguments: list[str]) -> tuple[str, list[str]]:
+    """The subcommand of ``agcd bench`` that these arguments mean, and what it is given."""
+    group = typer.main.get_command(bench.app)
+    context = group.make_context("agcd bench", list(arguments), resilient_parsing=True)
+    return context._protected_args[0], context.args
+
+
+def test_a_mistyped_benchmark_is_told_and_not_taken_for_an_old_spelling(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = agcd_command("bench", "beynd", "--data", "toy", monkeypatch=monkeypatch, capsys=capsys)
+    assert code == 2
+    assert "beynd" in err
+    assert "note:" not in err
+
+
+def test_the_old_spelling_of_a_grid_runs_it(tmp_path: Path) -> None:
+    places = ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "--jobs", "1"]
+    settings = ["--set", "train.base_epochs=1", "--set", "train.projector_width=16"]
+    old = ["bench", "--data", "toy", "--strategies", "none", "--seeds", "1", *places, *settings]
+    done = CliRunner().invoke(app, old)
+    assert done.exit_code == 0, done.output
+    assert "note: this is now written" in done.stderr
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")}
+    again = CliRunner().invoke(app, ["bench", "run", *old[1:]])
+    assert again.stdout.endswith(done.stdout[done.stdout.index("**toy**") :])
+    assert again.stderr == ""
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")} == stamps
+
+
+@pytest.mark.parametrize("more", [["--nodes", "2"], ["--rendezvous", "here:29500"]])
+def test_machines_that_train_together_need_torchrun(
+    more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_project(tmp_path).close()
+    code, _, err = agcd_command("train", str(tmp_path / "project"), *more, monkeypatch=monkeypatch, capsys=capsys)
+    assert (code, err) == (2, "error: --nodes and --rendezvous are for the engine torchrun, not for local.\n")
+    torchrun = ["--engine", "torchrun", "--nodes", "2"]
+    code, _, err = agcd_command("train", str(tmp_path / "project"), *torchrun, monkeypatch=monkeypatch, capsys=capsys)
+    assert (code, err) == (2, "error: 2 machines need an address where they find each other: HOST:PORT.\n")
 
 
 def test_every_error_class_is_a_user_error() -> None:
@@ -154,3 +229,16 @@ def test_every_error_class_is_a_user_error() -> None:
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run([sys.executable, "-m", "agcd.cli", "version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == agcd.__version__
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["bench", "--help"], ["train", "--help"], ["version"]])
+def test_help_waits_for_no_heavy_library(arguments: list[str]) -> None:
+    code = (
+        "import sys, runpy; sys.argv[0] = 'agcd'\n"
+        "try:\n    runpy.run_module('agcd.cli', run_name='__main__')\n"
+        "except SystemExit as stopped:\n    assert not stopped.code\n"
+        "heavy = {'torch', 'fastapi', 'sklearn', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

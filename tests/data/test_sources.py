@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agcd.data.scan import contradictory_rows, describe_health, duplicate_rows, leaked_rows
+from agcd.data.health import contradictory_rows, describe_health, duplicate_rows, leaked_rows
 from agcd.data.sources import from_folder
 from agcd.errors import DataError
 from agcd.io import digest_bytes

@@ -25,46 +25,47 @@ from agcd.config import BackboneConfig, TrainConfig
 from agcd.data.folder import from_folder
 from agcd.engine.job_files import read_error, read_job, read_outcome, write_error, write_job
 from agcd.engine.local import LocalEngine
-from agcd.engine.rank import Ranks, train
+from agcd.engine.rank import TorchProcessGroup, train
 from agcd.engine.torchrun import TorchrunEngine
 from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features import open_features
 from agcd.features.rows import EmbeddingRows
-from agcd.training.fitted import model_tensors
-from agcd.training.job import Job, Outcome
+from agcd.training.fitted import Fitted, model_tensors
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import CHECKPOINT, LOG, load_tensors, read_log
-from agcd.training.process_group import ALONE, Alone, shares
+from agcd.training.process_group import SINGLE_PROCESS, SingleProcess, shares
 from agcd.types import LabelState
 from support import TESTS
 from support.blobs import fast_config, make_blobs
 from support.datasets import toy_images
+from support.faulty_rank import ABORT_AT_THE_END
 from support.killing import wait_for
 
 ASKED = np.array([65, 85, 105])
 LONG = 40
-"""Epochs that take long enough to be broken off."""
+"""Epochs of a run that is broken off."""
 
 
 def settings(**train: Any) -> TrainConfig:
     return fast_config(**train).train
 
 
-def toy_job(folder: Path) -> Job:
+def toy_job(folder: Path) -> TrainingJob:
     blobs = make_blobs()
-    return Job(blobs.features, blobs.labels, 6, 0, 0, folder)
+    return TrainingJob(blobs.features, blobs.labels, 6, 0, 0, folder)
 
 
-def stored_job(folder: Path) -> Job:
+def stored_job(folder: Path) -> TrainingJob:
     """Images through the toy transformer, which has no noise and two views of its own."""
     dataset = from_folder(toy_images(folder / "images", n_per_class=8))
     features = open_features(dataset, BackboneConfig(name="toy", image_size=32, views=3), folder / "cache", workers=0)
     y_class = np.where(dataset.y_class == 0, np.where(np.arange(dataset.n_rows) % 2, 0, -1), -1)
     nothing = np.zeros(dataset.n_rows, bool)
     labels = LabelState(dataset.classes[:1], 1, y_class, np.where(y_class < 0, -1, 0), nothing, nothing)
-    return Job(features, labels, 3, 0, 0, folder)
+    return TrainingJob(features, labels, 3, 0, 0, folder)
 
 
-def make_jobs(folder: Path) -> dict[str, tuple[TrainConfig, Job]]:
+def make_jobs(folder: Path) -> dict[str, tuple[TrainConfig, TrainingJob]]:
     """By name: base training and rounds of the trainers that have batches; some do not divide by two or three."""
     blobs, base = make_blobs(), toy_job(folder)
     start = LocalEngine().fit(settings(), replace(base, run_dir=folder / "start"))
@@ -88,7 +89,7 @@ def work(rank: int, folder: Path, names: list[str]) -> None:
         if rank < size:
             dist.init_process_group("gloo", f"file://{folder}/meet-{size}", world_size=size, rank=rank)
             for name in names:
-                train(folder / str(size) / name / "team", Ranks())
+                train(folder / str(size) / name / "torchrun", TorchProcessGroup())
             dist.destroy_process_group()
 
 
@@ -101,11 +102,11 @@ class Trained:
         for name, (config, job) in self.jobs.items():
             self.outcomes[1, name] = LocalEngine().fit(config, replace(job, run_dir=folder / "1" / name))
             for size in (2, 3):
-                write_job(folder / str(size) / name / "team", config, job)
+                write_job(folder / str(size) / name / "torchrun", config, job)
         spawn(work, (folder, list(self.jobs)), nprocs=3)  # type: ignore[no-untyped-call]
         for name, (_, job) in self.jobs.items():
             for size in (2, 3):
-                self.outcomes[size, name] = read_outcome(folder / str(size) / name / "team", job.features)
+                self.outcomes[size, name] = read_outcome(folder / str(size) / name / "torchrun", job.features)
 
     def log(self, size: int, name: str) -> list[dict[str, Any]]:
         return read_log(self.folder / str(size) / name / LOG)
@@ -170,8 +171,8 @@ def test_the_gradient_of_a_step_is_that_of_one_process(size: int, trained: Train
 
 def test_a_job_arrives_as_it_was_sent(trained: Trained, tmp_path: Path) -> None:
     for name, (config, job) in trained.jobs.items():
-        write_job(tmp_path / name / "team", config, job)
-        arrived_config, arrived = read_job(tmp_path / name / "team", ALONE)
+        write_job(tmp_path / name / "torchrun", config, job)
+        arrived_config, arrived = read_job(tmp_path / name / "torchrun", SINGLE_PROCESS)
         assert arrived_config == config
         assert arrived.features.fingerprint == job.features.fingerprint
         rows = np.arange(job.features.n_rows)
@@ -192,8 +193,8 @@ def test_a_bad_embedding_stays_bad(tmp_path: Path) -> None:
     x = np.ones((4, 3), np.float32)
     x[2, 1] = np.nan
     job = replace(toy_job(tmp_path), features=EmbeddingRows(x, 0.5))
-    write_job(tmp_path / "team", settings(), job)
-    assert read_job(tmp_path / "team", ALONE)[1].features.bad_rows == job.features.bad_rows
+    write_job(tmp_path / "torchrun", settings(), job)
+    assert read_job(tmp_path / "torchrun", SINGLE_PROCESS)[1].features.bad_rows == job.features.bad_rows
 
 
 def test_features_that_are_stored_nowhere_are_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -205,21 +206,21 @@ def test_features_that_are_stored_nowhere_are_refused_in_one_sentence(tmp_path: 
 
 def test_a_store_that_lost_its_features_is_one_sentence(tmp_path: Path) -> None:
     job = stored_job(tmp_path)
-    write_job(tmp_path / "team", settings(), job)
+    write_job(tmp_path / "torchrun", settings(), job)
     for shard in (tmp_path / "cache").rglob("*.npy"):
         shard.unlink()
     with pytest.raises(StorageError, match="lacks features"):
-        read_job(tmp_path / "team", ALONE)
+        read_job(tmp_path / "torchrun", SINGLE_PROCESS)
 
 
 def test_processes_that_see_different_checkpoints_are_one_sentence(tmp_path: Path) -> None:
-    class Ahead(Alone):
-        def follow(self, tensors: Iterable[torch.Tensor]) -> None:
+    class Ahead(SingleProcess):
+        def broadcast(self, tensors: Iterable[torch.Tensor]) -> None:
             for tensor in tensors:
                 tensor += 1
 
     with pytest.raises(StorageError, match="a disk that all share"):
-        LocalEngine().fit(settings(), replace(toy_job(tmp_path), team=Ahead()))
+        LocalEngine().fit(settings(), replace(toy_job(tmp_path), group=Ahead()))
 
 
 def test_machines_need_a_place_to_meet() -> None:
@@ -263,8 +264,18 @@ def ranks_of(folder: Path) -> list[int]:
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
 
+def break_ranks(patch: pytest.MonkeyPatch, fault: str) -> None:
+    """Let engines start processes with a fault of ``support.faulty_rank``."""
+    options = TorchrunEngine._options
+    patch.setattr(TorchrunEngine, "_options", lambda self: [*options(self)[:-1], "support.faulty_rank"])
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    patch.setenv("FAULT", fault)
+
+
 @needs_proc
-def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(trained: Trained, tmp_path: Path) -> None:
+def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config, job = trained.jobs["long"]
     engine, folder = TorchrunEngine(2), tmp_path / "run"
     seen: list[int] = []
@@ -273,8 +284,11 @@ def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(trained: Tra
         if line["epoch"] == 1:
             os.kill(ranks_of(folder)[-1], signal.SIGKILL)
 
-    with pytest.raises(EngineError, match=rf"died \(exit code -9\) in epoch \d+ of {LONG}: run the same"):
-        engine.fit(config, replace(job, run_dir=folder, echo=kill_one))
+    died = rf"died \(exit code -9\) in epoch \d+ of {LONG}: run the same"
+    with monkeypatch.context() as patch:
+        break_ranks(patch, "stop")
+        with pytest.raises(EngineError, match=died):
+            engine.fit(config, replace(job, run_dir=folder, echo=kill_one))
     assert not processes_of(folder)
     n_done = len(read_log(folder / LOG))
     outcome = engine.fit(config, replace(job, run_dir=folder, echo=lambda line: seen.append(line["epoch"])))
@@ -284,6 +298,44 @@ def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(trained: Tra
     assert sorted(path.name for path in folder.iterdir()) == [CHECKPOINT, LOG]
     assert read_log(folder / LOG) == trained.log(2, "long")
     assert_same_weights(outcome, trained.outcomes[2, "long"])
+
+
+def test_what_is_finished_counts_though_every_process_aborts_afterwards(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config, job = trained.jobs["simgcd"]
+    break_ranks(monkeypatch, ABORT_AT_THE_END)
+    outcome = TorchrunEngine(2).fit(config, replace(job, run_dir=tmp_path))
+    assert_same_weights(outcome, trained.outcomes[2, "simgcd"])
+    assert "after the model was complete" in caplog.text
+    assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, LOG]
+
+
+def test_the_final_model_is_measured_and_nothing_is_left_behind_without_a_folder(
+    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, job = trained.jobs["simgcd"]
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    seen: list[int] = []
+    measured: list[Fitted] = []
+
+    def evaluate(fitted: Fitted) -> dict[str, Any]:
+        measured.append(fitted)
+        return {"acc_all": 0.5}
+
+    memory = replace(job, run_dir=None, evaluate=evaluate, echo=lambda line: seen.append(line["epoch"]))
+    outcome = TorchrunEngine(2).fit(config, memory)
+    assert_same_weights(outcome, trained.outcomes[2, "simgcd"])
+    assert measured == [outcome.fitted]
+    assert seen == [0, 1, 2]
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_last_line_of_the_log_has_the_figures_of_the_final_model(trained: Trained, tmp_path: Path) -> None:
+    config, job = trained.jobs["one step"]
+    TorchrunEngine(2).fit(config, replace(job, run_dir=tmp_path, evaluate=lambda fitted: {"acc_all": 0.5}))
+    assert read_log(tmp_path / LOG)[-1]["evaluation"] == {"acc_all": 0.5}
 
 
 @needs_proc
@@ -301,13 +353,14 @@ def test_an_interrupted_run_leaves_no_process(tmp_path: Path, monkeypatch: pytes
 @needs_proc
 def test_processes_end_with_a_leader_that_is_killed(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib, blobs\n"
-        "from agcd.engine.torchrun import TorchrunEngine; from agcd.training.job import Job\n"
-        "b = blobs.make_blobs(); job = Job(b.features, b.labels, 6, 0, 0, pathlib.Path(sys.argv[1]))\n"
+        "import sys, pathlib\n"
+        "from support import blobs; from agcd.training.job import TrainingJob\n"
+        "from agcd.engine.torchrun import TorchrunEngine\n"
+        "b = blobs.make_blobs(); job = TrainingJob(b.features, b.labels, 6, 0, 0, pathlib.Path(sys.argv[1]))\n"
         "TorchrunEngine(2).fit(blobs.fast_config(base_epochs=2000).train, job)"
     )
     folder = tmp_path / "run"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(Path(__file__).parent)])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
     leader = subprocess.Popen([sys.executable, "-c", code, str(folder)], env=environment)
     wait_for("three epochs", lambda: len(read_log(folder / LOG)) > 2)
     assert len(processes_of(folder, "agcd.engine.rank")) == 3

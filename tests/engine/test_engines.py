@@ -69,7 +69,8 @@ def test_parallel_work_ends_with_a_process_that_is_killed(tmp_path: Path) -> Non
         "    list(t.LocalEngine(2).run(t._beat, [(pathlib.Path(p),) for p in sys.argv[1:]]))"
     )
     paths = [tmp_path / "one", tmp_path / "two"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), str(Path(__file__).parent)])}
+    places = [str(TESTS), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     parent = subprocess.Popen([sys.executable, "-c", code, *map(str, paths)], env=environment)
     wait_for("both workers", lambda: all(_beats(path) for path in paths))
     parent.kill()
@@ -111,7 +112,7 @@ def test_a_project_trained_by_two_processes_predicts_as_one_trained_by_one(
         with make_project(tmp_path / engine) as project:
             _agcd(monkeypatch, "train", project.folder, "--engine", engine, "--processes", 2)
             tables.append(predictions(project))
-            assert not (project.run_folder(0) / "team").exists()
+            assert not (project.run_folder(0) / "torchrun").exists()
     assert tables[0]["class"] == tables[1]["class"]
     np.testing.assert_allclose(tables[0]["probability"], tables[1]["probability"], atol=1e-3)
 

@@ -24,7 +24,7 @@ from agcd.features import decoding, extract, open_features
 from agcd.features.backbones import load_backbone
 from agcd.features.extract import to_half
 from agcd.features.rows import EmbeddingRows, RowFeatures
-from agcd.features.views import Bad, Job, ViewSpec
+from agcd.features.views import Bad, ViewJob, ViewSpec
 from agcd.types import Dataset
 from support import TESTS
 from support.datasets import toy_images
@@ -157,8 +157,8 @@ def test_onnxruntime_fills_a_store_with_the_same_bits_on_any_number_of_threads(t
     assert np.allclose(found[0], backbone.prefix(images.reshape(-1, 32, 32, 3)).view(5, 3, 18, 32), atol=2e-3)
 
 
-def jobs_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[tuple[Job, decoding.Decoded]]:
-    return ((Job("", str(i), tuple(range(len(crops)))), crops) for i, crops in enumerate(images))
+def jobs_of(images: np.ndarray[Any, np.dtype[np.uint8]]) -> Iterator[tuple[ViewJob, decoding.Decoded]]:
+    return ((ViewJob("", str(i), tuple(range(len(crops)))), crops) for i, crops in enumerate(images))
 
 
 @pytest.mark.parametrize("name", ["toy", "toy_conv"])
@@ -348,7 +348,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> bool:
 
 def test_a_file_that_kills_its_decoder_is_given_up_and_the_rest_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "work", die_on_bad_names)
-    jobs = [Job("bad" if i == 2 else "good", str(i), (0,)) for i in range(7)]
+    jobs = [ViewJob("bad" if i == 2 else "good", str(i), (0,)) for i in range(7)]
     found = {job.key: crops for job, crops in decoding.decoded(jobs, ViewSpec(32), workers=1)}
     assert list(found) == [job.key for job in jobs]
     assert found.pop("2") == Bad("its decoder died twice", lasting=False)
@@ -358,7 +358,7 @@ def test_a_file_that_kills_its_decoder_is_given_up_and_the_rest_go_on(monkeypatc
 def test_decoders_that_all_die_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "work", die_on_bad_names)
     with pytest.raises(DataError, match="keep dying, the last one on bad2"):
-        list(decoding.decoded([Job(f"bad{i}", "1", (0,)) for i in range(9)], ViewSpec(32), workers=1))
+        list(decoding.decoded([ViewJob(f"bad{i}", "1", (0,)) for i in range(9)], ViewSpec(32), workers=1))
 
 
 def test_decoding_workers_do_not_load_torch() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from agcd.features.views import Bad, Job, ViewSpec, load_views, render, view_box
+from agcd.features.views import Bad, ViewJob, ViewSpec, load_views, render, view_box
 from agcd.io import digest_bytes
 
 SPEC = ViewSpec(32)
@@ -76,7 +76,7 @@ def test_a_file_becomes_views_of_its_content(tmp_path: Path) -> None:
     content = png(noise(50, 40))
     (tmp_path / "a.png").write_bytes(content)
     key = digest_bytes(content)
-    crops = load_views(Job(str(tmp_path / "a.png"), key, (0, 1)), SPEC)
+    crops = load_views(ViewJob(str(tmp_path / "a.png"), key, (0, 1)), SPEC)
     assert isinstance(crops, np.ndarray)
     assert np.array_equal(crops, render(noise(50, 40), key, [0, 1], SPEC))
 
@@ -84,8 +84,8 @@ def test_a_file_becomes_views_of_its_content(tmp_path: Path) -> None:
 def test_a_damaged_file_is_lastingly_bad_and_a_missing_one_is_not(tmp_path: Path) -> None:
     content = png(noise(50, 40))[:-400]
     (tmp_path / "cut.png").write_bytes(content)
-    cut = load_views(Job(str(tmp_path / "cut.png"), digest_bytes(content), (0,)), SPEC)
-    gone = load_views(Job(str(tmp_path / "gone.png"), "key", (0,)), SPEC)
+    cut = load_views(ViewJob(str(tmp_path / "cut.png"), digest_bytes(content), (0,)), SPEC)
+    gone = load_views(ViewJob(str(tmp_path / "gone.png"), "key", (0,)), SPEC)
     assert isinstance(cut, Bad)
     assert cut.lasting
     assert isinstance(gone, Bad)
@@ -94,5 +94,5 @@ def test_a_damaged_file_is_lastingly_bad_and_a_missing_one_is_not(tmp_path: Path
 
 def test_a_file_that_changed_after_the_scan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(noise(40, 40)))
-    found = load_views(Job(str(tmp_path / "a.png"), digest_bytes(b"what it was"), (0,)), SPEC)
+    found = load_views(ViewJob(str(tmp_path / "a.png"), digest_bytes(b"what it was"), (0,)), SPEC)
     assert found == Bad("the file changed after it was scanned", lasting=False)

@@ -29,7 +29,7 @@ from agcd.features.backbones import load_backbone
 from agcd.features.onnx_graph import has_onnx
 from agcd.features.rows import OnlineRows, RowFeatures, open_stored
 from agcd.features.store import Allocate
-from agcd.training.job import Job
+from agcd.training.job import TrainingJob
 from agcd.training.loop import CHECKPOINT, load_tensors
 from agcd.training.simgcd import SimGCD
 from agcd.types import IntArray
@@ -88,7 +88,7 @@ def first_step_gradients(features: RowFeatures, project: Project, run_dir: Path)
     whole = {"base_epochs": 1, "batch_size": len(project.keys), "weight_decay": 0.0}
     config = make_config({"protocol": "paper", "train": {**TRAIN, **whole}})
     run_dir.mkdir()
-    job = Job(features, project.label_state()[0], project.n_slots, seed=0, round=0, run_dir=run_dir)
+    job = TrainingJob(features, project.label_state()[0], project.n_slots, seed=0, round=0, run_dir=run_dir)
     student = SimGCD(config.train).fit(job).fitted.student
     tensors, _ = load_tensors(run_dir / CHECKPOINT)
     names = [name for name, parameter in student.named_parameters() if parameter.requires_grad]

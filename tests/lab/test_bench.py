@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {"train": FAST, "query": {"rounds": 2, "budget": 4}}
 def run_grid(out: Path, strategies: list[str], seeds: int = 1) -> str:
     said: list[str] = []
     cells = make_cells(["toy"], strategies, seeds, SETTINGS, {})
-    return report_bench(cells, out, out / "cache", engine=open_engine(processes=2), say=said.append)
+    return report_bench(cells, out, out / "cache", engine=open_engine(processes=2), progress=said.append)
 
 
 def test_a_grid_writes_tidy_results_and_tables_and_shares_the_base(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_results_do_not_depend_on_how_many_processes_run(tmp_path: Path) -> None
     cells = make_cells(["toy"], ["random", "margin"], 1, SETTINGS, {})
     texts = [
         report_bench(
-            cells, tmp_path / str(n), tmp_path / "cache", engine=open_engine(processes=n), say=lambda line: None
+            cells, tmp_path / str(n), tmp_path / "cache", engine=open_engine(processes=n), progress=lambda line: None
         )
         for n in (1, 2)
     ]

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from agcd.errors import ConfigError, DataError
-from agcd.lab.presets import with_preset
-from agcd.lab.published import PUBLISHED, published_old_classes
-from agcd.lab.splits import split_of
+from agcd.lab.published import PUBLISHED, published_old_classes, with_preset
+from agcd.lab.starts import split_of
 from support.datasets import toy_rows
 
 CUB = toy_rows([6] * 200)

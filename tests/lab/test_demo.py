@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from agcd.engine import open_engine
 from agcd.lab.bench import make_cells, report_bench
@@ -16,7 +17,8 @@ from support.benches import SMALL, toy_folder
 
 
 def test_the_demo_prints_the_rounds_and_writes_the_report(tmp_path: Path, capsys: Any) -> None:
-    report = run_demo(tmp_path / "out", 0, str(toy_folder(tmp_path / "images")), SMALL)
+    folder = str(toy_folder(tmp_path / "images"))
+    report = run_demo(tmp_path / "out", 0, folder, SMALL, console=Console(width=110)).report
     printed = capsys.readouterr().out
     assert "Nov-C/R/U/I" in printed
     assert "Classes at the end" in printed
@@ -28,14 +30,16 @@ def test_the_demo_prints_the_rounds_and_writes_the_report(tmp_path: Path, capsys
 
 
 def test_the_demo_runs_on_embeddings_too(tmp_path: Path) -> None:
-    report = run_demo(tmp_path, 1, "toy", SMALL)
+    report = run_demo(tmp_path, 1, "toy", SMALL, console=Console(width=110)).report
     assert "widest_reach" in report.read_text(encoding="utf-8")
     assert not (tmp_path / "figures" / "classes-01.png").exists()
 
 
 def test_a_broken_image_never_stops_a_benchmark(tmp_path: Path) -> None:
     cells = make_cells([str(toy_folder(tmp_path / "images"))], ["margin"], 1, SMALL, {})
-    report_bench(cells, tmp_path / "out", tmp_path / "cache", engine=open_engine(processes=1), say=lambda line: None)
+    report_bench(
+        cells, tmp_path / "out", tmp_path / "cache", engine=open_engine(processes=1), progress=lambda line: None
+    )
     rows = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
     assert [row["n_queried"] for row in rows] == [0, 3, 6]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from agcd import plotting
+from agcd.errors import StorageError
 from agcd.features.rows import EmbeddingRows
-from agcd.lab.cell_story import Replay
-from agcd.lab.cells import Cell
-from agcd.lab.evaluator import Examiner
-from agcd.lab.paper import charts, figures
-from agcd.lab.paper.figures import EMA, FIGURES, by_round, shown_classes
-from agcd.lab.paper.look import Look, Records
+from agcd.lab.cells import Cell, run_cell
+from agcd.lab.evaluator import Evaluator
+from agcd.lab.finished import FinishedCells, Records, Replay
+from agcd.lab.paper import figure_plans
+from agcd.lab.paper.figure_plans import EMA, FIGURES, by_round, shown_classes
 from agcd.lab.paper.study import Entry, Study, open_study
-from agcd.lab.paper.tables import OURS, TABLES
-from agcd.report.style import NEW, OLD, png_bytes
-from agcd.report.style import OURS as OURS_COLOUR
-from agcd.training.n_classes import Estimate
-from agcd.types import FloatArray
+from agcd.lab.paper.table_plans import OURS, TABLES
+from agcd.plotting import NEW, OLD, png_bytes
+from agcd.plotting import OURS as OURS_COLOUR
+from agcd.types import FloatArray, NumberOfClasses
 from support.blobs import FAST
 
 SETTINGS: dict[str, Any] = {"train": FAST | {"base_epochs": 1, "round_epochs": 1}, "query": {"rounds": 1}}
@@ -51,7 +51,7 @@ of_records = pytest.mark.parametrize("name", OF_RECORDS)
 
 
 @dataclass(frozen=True)
-class MadeUp(Look):
+class MadeUp(FinishedCells):
     """Rounds whose figures depend on strategy, seed and round alone; it remembers who was looked at."""
 
     out: Path = Path()
@@ -76,7 +76,7 @@ class MadeUp(Look):
 
 
 @dataclass(frozen=True)
-class Remembering(Look):
+class Remembering(FinishedCells):
     """A look at real runs that remembers whose models were wanted."""
 
     seen: list[Cell] = field(default_factory=list)
@@ -86,6 +86,13 @@ class Remembering(Look):
         return super().replay(cell)
 
 
+def finish(study: Study, names: Sequence[str], finished: FinishedCells) -> Study:
+    """Run everything that these figures need of a data set."""
+    for cell in (cell for name in names for entry in FIGURES[name].entries(study) for cell in entry.cells):
+        run_cell(cell, finished.out, finished.cache_dir)
+    return study
+
+
 def share(cell: Cell, number: int) -> float:
     """An accuracy that differs between strategies, seeds and rounds."""
     return 0.2 + len(cell.strategy) / 100 + cell.seed / 20 + number / 10
@@ -93,7 +100,7 @@ def share(cell: Cell, number: int) -> float:
 
 def made_up_study(data: str = "toy", n_seeds: int = 2, **changes: Any) -> Study:
     curve = ((8, 0.7), (10, 0.9), (12, 0.8), (20, 0.5))
-    estimates = tuple(Estimate(10 + 2 * (seed % 2), 8, 12, curve, "brent", 20) for seed in range(n_seeds))
+    estimates = tuple(NumberOfClasses(10 + 2 * (seed % 2), 8, 12, curve) for seed in range(n_seeds))
     return replace(Study(data, n_seeds, SETTINGS, {}, 5, 5, 5, estimates=estimates), **changes)
 
 
@@ -127,7 +134,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Remembering:
 
 @pytest.fixture(scope="module")
 def toy(real: Remembering) -> Study:
-    return replace(open_study("toy", 1, SETTINGS, {}, real.cache_dir), estimates=made_up_study(n_seeds=1).estimates)
+    study = open_study("toy", 1, SETTINGS, {}, real.cache_dir)
+    return finish(replace(study, estimates=made_up_study(n_seeds=1).estimates), list(FIGURES), real)
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
@@ -141,7 +149,7 @@ def test_every_figure_draws_real_runs_in_the_promised_panels(name: str, real: Re
 def test_figures_of_models_have_a_line_per_data_set_also_without_old_classes(
     name: str, real: Remembering, toy: Study
 ) -> None:
-    unlabelled = open_study("toy", 2, SETTINGS, {"label_ratio": 0.0}, real.cache_dir)
+    unlabelled = finish(open_study("toy", 2, SETTINGS, {"label_ratio": 0.0}, real.cache_dir), [name], real)
     assert unlabelled.n_old == 0
     real.seen.clear()
     figure = FIGURES[name].draw([toy, unlabelled], real)
@@ -162,17 +170,17 @@ def test_figures_of_records_draw_any_number_of_seeds_and_data_sets(name: str, n_
 
 @of_records
 def test_a_figure_looks_at_no_run_that_it_did_not_ask_for(name: str) -> None:
-    studies, look = [made_up_study("toy"), made_up_study("digits")], MadeUp()
-    FIGURES[name].draw(studies, look)
+    studies, finished = [made_up_study("toy"), made_up_study("digits")], MadeUp()
+    FIGURES[name].draw(studies, finished)
     needed = [cell for study in studies for entry in FIGURES[name].entries(study) for cell in entry.cells]
-    assert {repr(cell) for cell in look.seen} == {repr(cell) for cell in needed}
+    assert {repr(cell) for cell in finished.seen} == {repr(cell) for cell in needed}
 
 
 @of_records
 @pytest.mark.parametrize("missing", [("acc_old",), ("acc_all", "acc_old", "acc_new", "mapping_consistency")])
 def test_figures_that_do_not_exist_are_left_out(name: str, missing: tuple[str, ...]) -> None:
-    look = MadeUp(fixed=dict.fromkeys(missing))
-    figure = FIGURES[name].draw([made_up_study(), made_up_study("digits", 1)], look)
+    finished = MadeUp(fixed=dict.fromkeys(missing))
+    figure = FIGURES[name].draw([made_up_study(), made_up_study("digits", 1)], finished)
     assert len(panels(figure)) == PANELS[name](2)
 
 
@@ -268,7 +276,7 @@ def test_balance_has_a_mark_per_strategy_and_data_set_shape_for_one_and_colour_f
     assert len(marks) == 2 * n_lines
     assert len({line.get_marker() for line in marks}) == n_lines
     assert len({line.get_color() for line in marks}) == 2
-    stars = [line for line in marks if line.get_marker() == charts.STAR]
+    stars = [line for line in marks if line.get_marker() == plotting.STAR]
     assert len(stars) == 2
     assert min(line.get_markersize() for line in stars) > max(
         line.get_markersize() for line in marks if line not in stars
@@ -299,7 +307,7 @@ numbers = st.one_of(st.just(float("nan")), st.floats(0, 1))
 
 @given(st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=5)))
 def test_a_spread_is_mean_and_sample_deviation_of_what_exists(values: list[list[float]]) -> None:
-    spread = charts.spread_of(np.asarray(values))
+    spread = plotting.spread_of(np.asarray(values))
     for i, column in enumerate(zip(*values, strict=True)):
         found = [value for value in column if value == value]
         mean = statistics.mean(found) if found else float("nan")
@@ -323,16 +331,16 @@ def test_seeds_without_a_value_do_not_count() -> None:
 def test_densities_cover_an_area_of_one_for_old_and_for_novel_samples() -> None:
     axes = Figure().add_subplot()
     values = np.asarray([0.1, 0.2, 0.2, 0.9, 1.0 + 1e-6])
-    charts.draw_densities(axes, values, np.asarray([True, True, False, False, False]), 0.0, 1.0)
+    plotting.draw_histograms(axes, values[2:], values[:2], density=True)
     for colour in (OLD, NEW):
         own = [p for p in axes.patches if isinstance(p, Rectangle) and p.get_facecolor()[:3] == to_rgba(colour)[:3]]
         assert sum(patch.get_height() * patch.get_width() for patch in own) == pytest.approx(1)
 
 
-def examiner(n_old: int, n_new: int) -> Examiner:
+def evaluator(n_old: int, n_new: int) -> Evaluator:
     truth = np.repeat(np.arange(n_old + n_new), 2)
     names = tuple(f"class {c}" for c in range(n_old + n_new))
-    return Examiner(
+    return Evaluator(
         EmbeddingRows(np.zeros((len(truth), 2)), dropout=0), names, truth, np.arange(len(truth)), n_old, True
     )
 
@@ -344,14 +352,13 @@ def examiner(n_old: int, n_new: int) -> Examiner:
 def test_a_map_shows_as_many_old_as_novel_classes_where_it_can(
     n_old: int, n_new: int, old_shown: int, new_shown: int
 ) -> None:
-    chosen = shown_classes(examiner(n_old, n_new))
-    assert chosen == sorted(set(chosen)) == shown_classes(examiner(n_old, n_new))
+    chosen = shown_classes(evaluator(n_old, n_new))
+    assert chosen == sorted(set(chosen)) == shown_classes(evaluator(n_old, n_new))
     assert [sum(c < n_old for c in chosen), sum(c >= n_old for c in chosen)] == [old_shown, new_shown]
 
 
 def test_classes_are_told_apart_by_colour_and_old_from_novel_by_shape() -> None:
-    names = [f"class {c}" for c in range(20)]
-    dots = charts.class_dots(range(20), names, 10)
+    dots = plotting.class_dots({c: f"class {c}" for c in range(20)}, 10)
     assert [dots[c].get_marker() for c in range(20)] == ["o"] * 10 + ["^"] * 10
     assert len({tuple(np.atleast_1d(dots[c].get_color())) for c in range(20)}) == 20
 
@@ -359,12 +366,12 @@ def test_classes_are_told_apart_by_colour_and_old_from_novel_by_shape() -> None:
 def test_a_map_names_its_classes_unless_they_are_many(
     real: Remembering, toy: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "_on_a_plane", lambda features: features[:, :2])
+    monkeypatch.setattr(figure_plans, "tsne", lambda features: features[:, :2])
     *_, last = panels(FIGURES["tsne"].draw([toy], real))
     legend = last.get_legend()
     assert legend is not None
     assert sorted(text.get_text() for text in legend.get_texts()) == [f"blob{i}" for i in range(10)]
-    monkeypatch.setattr(figures, "NAMED_CLASSES", 9)
+    monkeypatch.setattr(figure_plans, "NAMED_CLASSES", 9)
     *_, last = panels(FIGURES["tsne"].draw([toy], real))
     assert last.get_legend() is None
 
@@ -372,6 +379,14 @@ def test_a_map_names_its_classes_unless_they_are_many(
 def test_a_map_shows_every_measured_row_of_its_classes_in_every_panel(
     real: Remembering, toy: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "_on_a_plane", lambda features: features[:, :2])
+    monkeypatch.setattr(figure_plans, "tsne", lambda features: features[:, :2])
     for axes in panels(FIGURES["tsne"].draw([toy], real)):
         assert sum(len(np.asarray(each.get_offsets())) for each in axes.collections) == 10 * 20
+
+
+def test_a_cell_that_was_never_run_is_refused_and_not_run(tmp_path: Path) -> None:
+    nothing = FinishedCells(tmp_path, tmp_path / "cache")
+    for look_at in (nothing.records, nothing.replay):
+        with pytest.raises(StorageError, match="toy with random, seed 0, was not run in"):
+            look_at(Cell("toy", "random", 0, SETTINGS))
+    assert list(tmp_path.iterdir()) == []

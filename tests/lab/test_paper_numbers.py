@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agcd.lab.paper.numbers import PaperEstimate, paper_estimate, paper_numbers
+from agcd.lab.paper.printed import PaperEstimate, paper_estimate, paper_numbers
 from agcd.strategies import list_strategies
 
 PRINTED: dict[str, Any] = json.loads(files("agcd.lab.paper").joinpath("numbers.json").read_text(encoding="utf-8"))

@@ -16,14 +16,14 @@ from agcd.config import merged
 from agcd.engine import open_engine
 from agcd.errors import ConfigError
 from agcd.lab.cells import NO_QUERY, Cell
-from agcd.lab.paper.figures import FIGURES
-from agcd.lab.paper.look import Look, Records
-from agcd.lab.paper.render import MEASURES, first_diff, markdown, raw_csv, transfer_round
-from agcd.lab.paper.run import find_wanted, needed_cells, run_paper, seeded
+from agcd.lab.finished import FinishedCells, Records
+from agcd.lab.paper.figure_plans import FIGURES
+from agcd.lab.paper.run_paper import find_wanted, needed_cells, run_paper, seeded
 from agcd.lab.paper.study import Study, open_study
-from agcd.lab.paper.tables import ACCURACIES, TABLES
+from agcd.lab.paper.table_plans import ACCURACIES, TABLES
+from agcd.lab.paper.table_text import MEASURES, first_diff, markdown, raw_csv, transfer_round
 from agcd.strategies import list_strategies
-from agcd.training.n_classes import Estimate
+from agcd.types import NumberOfClasses
 from support.blobs import FAST
 
 every_table = pytest.mark.parametrize("name", sorted(TABLES))
@@ -31,11 +31,11 @@ SETTINGS: dict[str, Any] = {"train": FAST, "query": {"rounds": 2}}
 
 
 def made_up_study(data: str = "toy", n_seeds: int = 2, **changes: Any) -> Study:
-    estimates = tuple(Estimate(11 + seed, 10, 12, ((10, 0.5),), "brent", 5) for seed in range(n_seeds))
+    estimates = tuple(NumberOfClasses(11 + seed, 10, 12, ((10, 0.5),)) for seed in range(n_seeds))
     return replace(Study(data, n_seeds, SETTINGS, {}, 5, 5, 5, estimates=estimates), **changes)
 
 
-class MadeUp(Look):
+class MadeUp(FinishedCells):
     """Two rounds whose figures depend on strategy and seed alone."""
 
     def __init__(self) -> None:
@@ -183,10 +183,10 @@ def test_tables_on_real_runs_share_them_and_a_second_call_runs_nothing(tmp_path:
     assert (study.n_old, study.n_novel, study.budget) == (5, 5, 5)
     wanted = [TABLES["metrics"], TABLES["transfer-round"]]
     one = open_engine(processes=1)
-    first = run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, say=said.append)
+    first = run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, progress=said.append)
     stamps = {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/model.safetensors")}
     assert len(list((out / "cells").iterdir())) == 3
-    assert run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, say=said.append) == first
+    assert run_paper([study], wanted, 1, out, tmp_path / "cache", engine=one, progress=said.append) == first
     assert {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/model.safetensors")} == stamps
     assert (out / "tables" / "metrics.md").read_text() in first
     assert len((out / "tables" / "metrics.csv").read_text().splitlines()) == 1 + 3

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import agcd.lab.published.check as check_module
-from agcd.data.sources import load_dataset
 from agcd.errors import DataError
+from agcd.lab.datasets import load_data
 from agcd.lab.published import PUBLISHED, check_published, parse_spec, published_old_classes
-from agcd.lab.published.folders import imagenet100_ids
+from agcd.lab.published.class_folders import imagenet100_ids
+from agcd.lab.published.facts import class_splits
 from agcd.lab.published.load import READERS
-from agcd.lab.published.old_classes import class_splits
 from support.datasets import toy_rows
 from support.published import make_cub, make_herbarium, make_imagenet, picture, rows_of
 
@@ -94,9 +94,9 @@ def test_a_spec_is_a_name_and_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("spec", ["cub", "cub=", "cub=  "])
-def test_a_name_without_a_path_says_how_to_write_it(spec: str) -> None:
+def test_a_name_without_a_path_says_how_to_write_it(spec: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cub needs the path of your copy: write cub=PATH, where PATH is CUB_200_2011"):
-        load_dataset(spec)
+        load_data(spec, tmp_path)
 
 
 def test_the_home_of_nobody_is_one_sentence() -> None:
@@ -104,15 +104,15 @@ def test_the_home_of_nobody_is_one_sentence() -> None:
         parse_spec("cub=~no-such-user/x")
 
 
-def test_load_dataset_reads_a_published_set_and_guesses_a_mistyped_name(tmp_path: Path) -> None:
+def test_load_data_reads_a_published_set_and_guesses_a_mistyped_name(tmp_path: Path) -> None:
     root = make_cub(tmp_path)
-    assert len(rows_of(load_dataset(f"cub={root}", cache_dir=tmp_path / "cache"))) == 6
+    assert len(rows_of(load_data(f"cub={root}", tmp_path / "cache"))) == 6
     with pytest.raises(DataError, match=r"Unknown published data set 'cubs'\. Did you mean 'cub'"):
-        load_dataset(f"cubs={root}")
+        load_data(f"cubs={root}", tmp_path)
     with pytest.raises(DataError, match=r"Unknown data set 'toyy'\. Did you mean 'toy'.*cub=PATH"):
-        load_dataset("toyy")
+        load_data("toyy", tmp_path)
     picture(tmp_path / "x=y" / "a" / "1.png")
-    assert load_dataset(tmp_path / "x=y").n_rows == 1
+    assert load_data(str(tmp_path / "x=y"), tmp_path).n_rows == 1
 
 
 # --- check

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agcd.errors import ConfigError, DataError
 from agcd.lab.cells import Cell, load, run_cell
-from agcd.lab.validation import validation_part
+from agcd.lab.starts import validation_part
 from agcd.types import Dataset
 from support.blobs import FAST
 from support.datasets import toy_rows

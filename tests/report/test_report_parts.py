@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agcd.plotting import house_style, png_bytes
 from agcd.report import Confidence, Estimate, FeatureMap, RoundFacts, Story
-from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure, progress_figure
-from agcd.report.maps import map_figure
+from agcd.report.figures import (
+    accuracy_figure,
+    agreement_figure,
+    balance_figure,
+    confidence_figure,
+    map_figure,
+    progress_figure,
+)
 from agcd.report.numbers import cards, round_table, summary
 from agcd.report.strips import SIDE, Thumbnails, as_square, contact_sheets
-from agcd.report.style import house_style, png_bytes
 from agcd.report.words import clean, count, percent, points, shown
 from support.stories import (
     HOSTILE,

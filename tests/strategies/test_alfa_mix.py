@@ -15,7 +15,7 @@ from agcd.strategies import list_strategies, select
 from agcd.strategies.alfa_mix import caps_to_change
 from agcd.strategies.diversity import kmeans
 from agcd.types import FloatArray, PoolView
-from support.blobs import make_blobs, make_session
+from support.blobs import fast_config, make_blobs, make_session
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -152,6 +152,7 @@ def test_a_session_shows_its_head_and_how_labelled_rows_looked_when_they_were_as
     before = session.latest.fitted.predict(blobs.features, query.rows, "student").probs
     session.tell(query.rows, blobs.names(query.rows))
     session.train()
+    session.config = fast_config(query={"strategy": "mq_net"})  # which needs all of it
     view = session.pool_view()
     assert view.slot_weights is not None
     assert view.slot_biases is not None

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agcd.arrays import rank_within
+from agcd.arrays import confidence_of, entropy_of, margin_of, msp_of, rank_within
 from agcd.strategies import badge, select
 from agcd.strategies.novelty import equal_share
-from agcd.strategies.uncertainty import confidence_of, entropy_of, margin_of, msp_of
 from agcd.types import FloatArray, PoolView
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agcd import propagation
 from agcd.errors import ConfigError
-from agcd.propagation import neighbour_graph, spread
+from agcd.propagation import neighbour_graph, propagate_labels
 from agcd.strategies import select
 from agcd.types import FloatArray, IntArray, PoolView
 
@@ -107,8 +107,8 @@ def test_picks_are_those_of_the_graph_of_pool_and_labelled_rows_together() -> No
     view = make_view(x, blob, [0, 1, 25, 50])
     weights = neighbour_graph(np.concatenate([view.features, view.labelled_features]), 7)
     y_slot = np.concatenate([np.full(len(view.rows), -1), view.labelled_slots])
-    unsettled = np.where(y_slot < 0, 1 - spread(weights, y_slot, N_SLOTS).settled, 0)
-    expected = view.rows[propagation.widest_reach(weights, unsettled, y_slot < 0, 10)]
+    uncertainty = np.where(y_slot < 0, 1 - propagate_labels(weights, y_slot, N_SLOTS).certainty, 0)
+    expected = view.rows[propagation.widest_reach(weights, uncertainty, y_slot < 0, 10)]
     assert ask(view, 10, n_neighbours=7).tolist() == expected.tolist()
 
 
@@ -118,9 +118,9 @@ class Seen:
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         def spy(weights: Any, y_slot: IntArray, n_classes: int) -> Any:
             self.y_slot = y_slot
-            return spread(weights, y_slot, n_classes)
+            return propagate_labels(weights, y_slot, n_classes)
 
-        monkeypatch.setattr(propagation, "spread", spy)
+        monkeypatch.setattr(propagation, "propagate_labels", spy)
 
 
 def test_a_larger_pool_is_thinned_and_all_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agcd.arrays import each_block, lowest, thin
+from agcd.arrays import each_block, lowest, subsample
 from agcd.errors import ConfigError
 from agcd.strategies import badge, diversity, get_strategy, list_strategies, select, strategy_options
 from agcd.strategies.novelty import equal_share, first_of_equal_share
@@ -110,14 +110,14 @@ def test_the_first_of_an_equal_share_equal_those_of_the_whole_order(
 def test_thinning_keeps_order_and_draws_only_when_there_is_more() -> None:
     view, rng = make_view(n=50), np.random.default_rng(0)
     before = rng.bit_generator.state
-    assert thin(view, 50, 5, rng) is view
-    assert thin(view, None, 5, rng) is view
+    assert subsample(view, 50, 5, rng) is view
+    assert subsample(view, None, 5, rng) is view
     assert rng.bit_generator.state == before
-    thinned = thin(view, 20, 30, rng)  # never below the budget
-    assert len(thinned.rows) == 30
-    assert (np.diff(thinned.rows) > 0).all()
-    np.testing.assert_array_equal(thinned.features, view.features[thinned.rows // 10])
-    np.testing.assert_array_equal(thinned.probs, view.probs[thinned.rows // 10])
+    sample = subsample(view, 20, 30, rng)  # never below the budget
+    assert len(sample.rows) == 30
+    assert (np.diff(sample.rows) > 0).all()
+    np.testing.assert_array_equal(sample.features, view.features[sample.rows // 10])
+    np.testing.assert_array_equal(sample.probs, view.probs[sample.rows // 10])
 
 
 @pytest.mark.parametrize("name", ["kmeans", "coreset", "badge", "typiclust", "alfa_mix"])
@@ -138,13 +138,13 @@ def slow_farthest_first(x: FloatArray, labelled: FloatArray, count: int) -> list
     picks: list[int] = []
     nearest = np.full(len(x), np.inf)
     for centre in labelled:
-        nearest = np.minimum(nearest, diversity.squared_distances(x, centre))
+        nearest = np.minimum(nearest, diversity.squared_distance_to(x, centre))
     if not len(labelled):
-        nearest = diversity.squared_distances(x, x.mean(0, dtype=np.float64))
+        nearest = diversity.squared_distance_to(x, x.mean(0, dtype=np.float64))
     while len(picks) < count:
         left = [i for i in range(len(x)) if i not in picks]
         picks.append(max(left, key=lambda i: (nearest[i], -i)))
-        distance = diversity.squared_distances(x, x[picks[-1]])
+        distance = diversity.squared_distance_to(x, x[picks[-1]])
         nearest = distance if len(picks) == 1 and not len(labelled) else np.minimum(nearest, distance)
     return picks
 
@@ -186,7 +186,7 @@ def test_measuring_against_many_centres_equals_measuring_against_each() -> None:
     x, centres = rng.standard_normal((200, 9)) + 5, rng.standard_normal((30, 9)) + 5
     nearest = diversity.nearest_labelled(x, centres[:10])
     diversity.lower(nearest, x, centres[10:])
-    each = np.min([diversity.squared_distances(x, centre) for centre in centres], axis=0)
+    each = np.min([diversity.squared_distance_to(x, centre) for centre in centres], axis=0)
     np.testing.assert_array_equal(nearest, each)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agcd.strategies import get_strategy, list_strategies, select, strategy_options
+from agcd.strategies import get_strategy, list_strategies, needed_fields, select, strategy_options
 from agcd.types import FloatArray, IntArray, PoolView
 
 every_strategy = pytest.mark.parametrize("name", sorted(list_strategies()))
@@ -69,6 +69,15 @@ def test_first_docstring_line_stands_alone_and_says_what_is_picked(name: str) ->
 @pytest.mark.parametrize("budget", [1, 7, 60, 1000])
 def test_returns_min_of_budget_and_pool_distinct_rows_of_the_pool(name: str, budget: int) -> None:
     ask_and_check(name, make_view(), budget)
+
+
+@every_strategy
+def test_who_reads_what_earlier_models_thought_declares_it(name: str) -> None:
+    view, rng = make_view(), np.random.default_rng(3)
+    probs = rng.dirichlet(np.full(8, 0.4), size=9)
+    told = replace(view, labelled_rounds=np.arange(9) % 2)
+    rows, rows_told = (ask_and_check(name, v, 12).tolist() for v in (told, replace(told, labelled_probs=probs)))
+    assert (rows != rows_told) == ("labelled_probs" in needed_fields(name))
 
 
 @every_strategy

@@ -10,7 +10,8 @@ import numpy as np
 
 from agcd.config import Config, make_config
 from agcd.features.rows import EmbeddingRows
-from agcd.session import ProjectFolders, Session
+from agcd.run_store import NumberedRuns
+from agcd.session import Session
 from agcd.types import IntArray, LabelState
 
 FAST: dict[str, Any] = {
@@ -52,4 +53,4 @@ def fast_config(seed: int = 0, query: dict[str, Any] | None = None, **train: Any
 
 
 def make_session(blobs: Blobs, folder: Path, config: Config | None = None, n_slots: int = 6) -> Session:
-    return Session(blobs.features, blobs.labels, config or fast_config(), n_slots, ProjectFolders(folder))
+    return Session(blobs.features, blobs.labels, config or fast_config(), n_slots, NumberedRuns(folder))

@@ -8,10 +8,10 @@ import signal
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.features.views import Job, ViewSpec
+from agcd.features.views import ViewJob, ViewSpec
 
 
-def die_on_bad_names(job: Job, spec: ViewSpec) -> NDArray[np.uint8]:
+def die_on_bad_names(job: ViewJob, spec: ViewSpec) -> NDArray[np.uint8]:
     """Crashes on files called bad, as a C library might; others give their key as pixels."""
     if "bad" in job.path:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from agcd.app.web.pictures import Pictures
-from agcd.data.images import decode
+from agcd.data.images import thumbnail
 from agcd.io import digest_bytes
 
 COLOURS = {"top left": (200, 0, 0), "top right": (0, 200, 0), "bottom left": (0, 0, 200), "bottom right": (200, 200, 0)}
@@ -66,9 +66,9 @@ def counted(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object] = lambda
     def counting(*args: Any, **options: Any) -> Image.Image:
         calls.append(time.monotonic())
         wait()
-        return decode(*args, **options)
+        return thumbnail(*args, **options)
 
-    monkeypatch.setattr("agcd.app.web.pictures.decode", counting)
+    monkeypatch.setattr("agcd.app.web.pictures.thumbnail", counting)
     return calls
 
 

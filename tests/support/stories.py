@@ -108,7 +108,7 @@ def toy_strips(n_classes: int = 14, n_old: int = 7) -> tuple[ClassStrip, ...]:
         name = NAMES[c] if c < len(NAMES) - 1 else f"unnamed #{c}"
         asked: IntArray = rows[20 : 20 + 6 * (c >= n_old)]
         size = 40 + 37 * c % 91
-        strips.append(ClassStrip(name, c >= n_old, size, rows[:12], asked, 0.95 - 0.02 * c % 0.5, 0.8))
+        strips.append(ClassStrip(name, c >= n_old, size, rows[:12], asked, 0.8))
     return tuple(strips)
 
 
@@ -138,5 +138,5 @@ def toy_story(**changes: object) -> Story:
 def without_truth() -> Story:
     """What a practitioner has: answers and agreement, but no accuracies and no novelty."""
     rounds = tuple(RoundFacts(f.number, f.n_labels, phase=f.phase, agreement=f.agreement) for f in toy_rounds())
-    strips = tuple(dataclasses.replace(strip, accuracy=None, purity=None) for strip in toy_strips())
+    strips = tuple(dataclasses.replace(strip, purity=None) for strip in toy_strips())
     return toy_story(rounds=rounds, rivals={}, confidence=(), classes=strips)

@@ -13,7 +13,7 @@ import torch
 
 from agcd.training import Trainer
 from agcd.training.fitted import Fitted
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import read_log
 from agcd.types import IntArray, LabelState
 from support.blobs import Blobs
@@ -25,8 +25,8 @@ class Killed(Exception):
     pass
 
 
-def job(blobs: Blobs, folder: Path, **changes: Any) -> Job:
-    return replace(Job(blobs.features, blobs.labels, 6, 0, 0, folder), **changes)
+def job(blobs: Blobs, folder: Path, **changes: Any) -> TrainingJob:
+    return replace(TrainingJob(blobs.features, blobs.labels, 6, 0, 0, folder), **changes)
 
 
 def told(blobs: Blobs, rows: IntArray = ASKED) -> LabelState:

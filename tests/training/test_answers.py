@@ -1,4 +1,4 @@
-"""What rounds make of answers beyond their own rows: votes, repaired slots, spread classes, and all of it off."""
+"""What rounds make of answers beyond their own rows: votes, repaired slots, propagated classes, and all of it off."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from torch import Tensor
 from agcd.config import OUR_ANSWERS, AnswersConfig, Config, make_config
 from agcd.errors import ConfigError
 from agcd.io import digest
-from agcd.propagation import Evidence
+from agcd.propagation import Propagation
 from agcd.session import labels_digest, run_key
 from agcd.training import answers, get_trainer, losses, runs, simgcd
-from agcd.training.answers import Spread, repair, spread_answers
+from agcd.training.answers import PropagatedLabels, propagate_answers, repair
 from agcd.training.fitted import Fitted, Which
 from agcd.training.heads import Output
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.types import IntArray, LabelMapping
 from support.blobs import Blobs, fast_config, make_blobs, make_session
 from support.training_jobs import assert_kills_change_nothing, job, same, told, weights
@@ -42,7 +42,7 @@ def base_of(name: str, blobs: Blobs, folder: Path) -> Outcome:
     return get_trainer(name)(config_of(name).train).fit(job(blobs, folder / "base"))
 
 
-def round_of(base: Outcome, blobs: Blobs, folder: Path, **changes: Any) -> Job:
+def round_of(base: Outcome, blobs: Blobs, folder: Path, **changes: Any) -> TrainingJob:
     given = {"labels": told(blobs, ASKED), "round": 1, "start": base.fitted, "previous": base.last, **changes}
     return job(blobs, folder, **given)
 
@@ -54,59 +54,60 @@ def mapping_of(slots: list[int]) -> LabelMapping:
 # --- what labels say about every row -----------------------------------------------------------------------------
 
 
-def test_labelled_rows_keep_their_class_and_full_trust_and_evidence_names_the_others(tmp_path: Path) -> None:
+def test_labelled_rows_keep_their_class_and_full_certainty_and_evidence_names_the_others(tmp_path: Path) -> None:
     blobs = make_blobs()
     held_out = np.arange(120) % 7 == 6
     labels = replace(told(blobs, ASKED), held_out=held_out)
     task = round_of(base_of("simgcd", blobs, tmp_path), blobs, tmp_path, labels=labels)
-    known = spread_answers(task)
+    known = propagate_answers(task)
     assert known.rows.tolist() == np.flatnonzero(~held_out).tolist()
     said = labels.y_class[known.rows]
     assert known.labelled.tolist() == (said >= 0).tolist()
     assert (known.y_class[known.labelled] == said[known.labelled]).all()
-    assert (known.trust[known.labelled] == 1).all()
+    assert (known.certainty[known.labelled] == 1).all()
     named = ~known.labelled & (blobs.truth[known.rows] < 5)
     assert (known.y_class == blobs.truth[known.rows])[named].mean() > 0.9
     unnamed = blobs.truth[known.rows] == 5
-    assert known.trust[unnamed].max() < known.trust[named].mean()
-    y_class, trust = known.by_row(120)
+    assert known.certainty[unnamed].max() < known.certainty[named].mean()
+    y_class, certainty = known.by_row(120)
     assert (y_class[held_out] == -1).all()
-    assert (trust[held_out] == 0).all()
+    assert (certainty[held_out] == 0).all()
     np.testing.assert_array_equal(y_class[known.rows], known.y_class)
-    np.testing.assert_array_equal(trust[known.rows], known.trust)
+    np.testing.assert_array_equal(certainty[known.rows], known.certainty)
 
 
 def test_an_answer_stands_against_all_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blobs = make_blobs()
     task = round_of(base_of("simgcd", blobs, tmp_path), blobs, tmp_path)
-    evidence = Evidence(np.full(120, 2), np.full(120, 0.25, np.float32), np.full(120, 2, np.float32))
-    monkeypatch.setattr(answers, "spread", lambda *_: evidence)
-    known, said = spread_answers(task), task.labels.y_class
+    evidence = Propagation(np.full(120, 2), np.full(120, 0.25, np.float32), np.full(120, 2, np.float32))
+    monkeypatch.setattr(answers, "propagate_labels", lambda *_: evidence)
+    known, said = propagate_answers(task), task.labels.y_class
     assert known.y_class.tolist() == np.where(said >= 0, said, 2).tolist()
-    assert known.trust.tolist() == np.where(said >= 0, 1, 0.25).tolist()
+    assert known.certainty.tolist() == np.where(said >= 0, 1, 0.25).tolist()
 
 
-def slow_voters(known: Spread) -> list[int]:
-    """Class by class: all labelled rows and the first of the others, most settled first."""
+def slow_voters(known: PropagatedLabels) -> list[int]:
+    """Class by class: all labelled rows and the first of the others, most certain first."""
     chosen = set(np.flatnonzero(known.labelled).tolist())
     for c in set(known.y_class.tolist()) - {-1}:
         others = [i for i in range(len(known.rows)) if known.y_class[i] == c and not known.labelled[i]]
-        chosen |= set(sorted((i for i in others if known.trust[i] > 0), key=lambda i: (-known.trust[i], i))[:20])
+        ranked = sorted((i for i in others if known.certainty[i] > 0), key=lambda i: (-known.certainty[i], i))
+        chosen |= set(ranked[:20])
     return sorted(chosen)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n", [0, 1, 30, 300])
-def test_voters_are_all_labelled_rows_and_the_twenty_most_settled_others_of_each_class(n: int, seed: int) -> None:
+def test_voters_are_all_labelled_rows_and_the_twenty_most_certain_others_of_each_class(n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     labelled = rng.random(n) < 0.2
     y_class = np.where(labelled, rng.integers(0, 4, n), rng.integers(-1, 4, n))
-    trust = np.where(labelled, 1, np.where(y_class < 0, 0, rng.integers(0, 5, n) / 5)).astype(np.float32)
-    known = Spread(np.arange(n) * 3, y_class, trust, labelled, csr_array((n, n)))
+    certainty = np.where(labelled, 1, np.where(y_class < 0, 0, rng.integers(0, 5, n) / 5)).astype(np.float32)
+    known = PropagatedLabels(np.arange(n) * 3, y_class, certainty, labelled, csr_array((n, n)))
     assert known.voters().tolist() == slow_voters(known)
 
 
-def test_with_evidence_the_votes_of_settled_rows_decide_against_a_single_label(tmp_path: Path) -> None:
+def test_with_evidence_the_votes_of_certain_rows_decide_against_a_single_label(tmp_path: Path) -> None:
     blobs = make_blobs()
     base = base_of("simgcd", blobs, tmp_path)
     labels = replace(told(blobs, np.array([60])), held_out=blobs.truth == 1)
@@ -131,7 +132,7 @@ def test_with_evidence_the_votes_of_settled_rows_decide_against_a_single_label(t
 
 
 @pytest.fixture
-def broken(tmp_path: Path) -> tuple[Blobs, Job, Spread]:
+def broken(tmp_path: Path) -> tuple[Blobs, TrainingJob, PropagatedLabels]:
     """A round whose model has a prototype on each class in turn, and an EMA model unlike the student."""
     blobs = make_blobs()
     base = base_of("simgcd", blobs, tmp_path)
@@ -141,7 +142,7 @@ def broken(tmp_path: Path) -> tuple[Blobs, Job, Spread]:
             parameter.add_(0.05 * torch.randn(parameter.shape, generator=noise))
     stand_on_classes(base.fitted, blobs)
     task = round_of(base, blobs, tmp_path, labels=replace(told(blobs, ASKED), held_out=np.arange(120) % 20 > 15))
-    return blobs, task, spread_answers(task)
+    return blobs, task, propagate_answers(task)
 
 
 def place(fitted: Fitted, blobs: Blobs, slot: int, rows: IntArray, sign: int = 1) -> None:
@@ -173,25 +174,31 @@ def moved_slots(before: dict[str, Tensor], after: dict[str, Tensor]) -> set[int]
     return moved["ema.prototypes"]
 
 
-def repaired(task: Job, known: Spread, slots: list[int]) -> tuple[Fitted, set[int]]:
+def repaired(task: TrainingJob, known: PropagatedLabels, slots: list[int]) -> tuple[Fitted, set[int]]:
     assert task.start is not None
     fitted = task.start.copy()
     repair(fitted, task, known, mapping_of(slots))
     return fitted, moved_slots(weights(task.start), weights(fitted))
 
 
-def test_repair_leaves_a_model_alone_whose_slots_hold_their_classes(broken: tuple[Blobs, Job, Spread]) -> None:
+def test_repair_leaves_a_model_alone_whose_slots_hold_their_classes(
+    broken: tuple[Blobs, TrainingJob, PropagatedLabels],
+) -> None:
     _, task, known = broken
     assert repaired(task, known, [0, 1, 2, 3, 4])[1] == set()
 
 
-def test_repair_moves_the_prototype_of_a_class_that_its_slot_misses(broken: tuple[Blobs, Job, Spread]) -> None:
+def test_repair_moves_the_prototype_of_a_class_that_its_slot_misses(
+    broken: tuple[Blobs, TrainingJob, PropagatedLabels],
+) -> None:
     blobs, task, known = broken
     assert task.start is not None
     place(task.start, blobs, 4, np.flatnonzero(blobs.truth == 4), sign=-1)
     fitted, moved = repaired(task, known, [0, 1, 2, 3, 4])
     assert moved == {4}
-    members = [int(r) for r, c, t in zip(known.rows, known.y_class, known.trust, strict=True) if c == 4 and t >= 0.3]
+    members = [
+        int(r) for r, c, t in zip(known.rows, known.y_class, known.certainty, strict=True) if c == 4 and t >= 0.3
+    ]
     assert set(members) >= {80, 81, 82}
     for which, model in (("student", fitted.student), ("ema", fitted.ema)):
         mean = fitted.predict(blobs.features, np.array(members), which).features.mean(0)  # type: ignore[arg-type]
@@ -203,7 +210,7 @@ def test_repair_moves_the_prototype_of_a_class_that_its_slot_misses(broken: tupl
 
 @pytest.mark.parametrize("empty", [True, False])
 def test_repair_sends_a_slot_that_repeats_another_to_the_blob_without_labels(
-    empty: bool, broken: tuple[Blobs, Job, Spread]
+    empty: bool, broken: tuple[Blobs, TrainingJob, PropagatedLabels]
 ) -> None:
     blobs, task, known = broken
     assert task.start is not None
@@ -220,7 +227,7 @@ def test_repair_sends_a_slot_that_repeats_another_to_the_blob_without_labels(
         assert (own == 5).mean() > 0.8
 
 
-def test_repair_never_moves_the_prototypes_of_old_classes(broken: tuple[Blobs, Job, Spread]) -> None:
+def test_repair_never_moves_the_prototypes_of_old_classes(broken: tuple[Blobs, TrainingJob, PropagatedLabels]) -> None:
     blobs, task, known = broken
     assert task.start is not None
     for c in (0, 1, 2):
@@ -232,72 +239,76 @@ def test_repair_never_moves_the_prototypes_of_old_classes(broken: tuple[Blobs, J
     assert 2 not in repaired(task, known, [0, 1, 5, 3, 4])[1]
 
 
-def test_repair_places_as_many_free_slots_as_there_are_unlabelled_rows(broken: tuple[Blobs, Job, Spread]) -> None:
+def test_repair_places_as_many_free_slots_as_there_are_unlabelled_rows(
+    broken: tuple[Blobs, TrainingJob, PropagatedLabels],
+) -> None:
     """Here none: every row is labelled and every novel slot without a class is left over."""
     blobs, task, _ = broken
     everything = blobs.labels.tell(np.flatnonzero(blobs.truth < 5), blobs.names(np.flatnonzero(blobs.truth < 5)), 1)
     task = replace(task, labels=replace(everything, held_out=blobs.truth == 5))
-    fitted, moved = repaired(task, spread_answers(task), [0, 1, 2, 3, 4])
+    fitted, moved = repaired(task, propagate_answers(task), [0, 1, 2, 3, 4])
     assert moved == set()
     assert torch.isfinite(fitted.ema.prototypes).all()
 
 
-# --- the loss of spread classes ----------------------------------------------------------------------------------
+# --- the loss of propagated classes ----------------------------------------------------------------------------------
 
 
-def slow_loss(logits: list[list[float]], slots: list[int], trust: list[float], temp: float) -> float:
+def slow_loss(logits: list[list[float]], slots: list[int], certainty: list[float], temp: float) -> float:
     total = 0.0
     for i, row in enumerate(logits):
         powers = [math.exp(v / temp) for v in row]
-        total -= trust[i % len(slots)] * math.log(powers[slots[i % len(slots)]] / sum(powers))
+        total -= certainty[i % len(slots)] * math.log(powers[slots[i % len(slots)]] / sum(powers))
     return total / len(logits)
 
 
-def test_the_loss_of_spread_classes_is_cross_entropy_weighed_by_trust_over_all_rows() -> None:
+def test_the_loss_of_propagated_classes_is_cross_entropy_weighed_by_certainty_over_all_rows() -> None:
     draw = torch.Generator().manual_seed(0)
-    logits, trust = torch.rand(12, 5, generator=draw) * 2 - 1, torch.rand(6, generator=draw)
+    logits, certainty = torch.rand(12, 5, generator=draw) * 2 - 1, torch.rand(6, generator=draw)
     slots = torch.tensor([0, 4, 2, 2, 1, 0])
-    expected = slow_loss(logits.double().tolist(), slots.tolist(), trust.tolist(), 0.1)
-    assert float(losses.spread_supervised(logits, slots, trust, 0.1)) == pytest.approx(expected, rel=1e-4)
-    certain = losses.spread_supervised(logits, slots, torch.ones(6), 0.1)
+    expected = slow_loss(logits.double().tolist(), slots.tolist(), certainty.tolist(), 0.1)
+    assert float(losses.weighted_supervised(logits, slots, certainty, 0.1)) == pytest.approx(expected, rel=1e-4)
+    certain = losses.weighted_supervised(logits, slots, torch.ones(6), 0.1)
     torch.testing.assert_close(certain, losses.supervised(logits, slots, 0.1))
 
 
-def test_rows_without_trust_teach_nothing_and_no_rows_give_zero() -> None:
+def test_rows_without_certainty_teach_nothing_and_no_rows_give_zero() -> None:
     logits = torch.randn(8, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    trust = torch.tensor([1.0, 0, 0, 0.5])
-    losses.spread_supervised(logits, torch.tensor([0, 1, 2, 0]), trust, 0.1).backward()  # type: ignore[no-untyped-call]
+    certainty = torch.tensor([1.0, 0, 0, 0.5])
+    losses.weighted_supervised(logits, torch.tensor([0, 1, 2, 0]), certainty, 0.1).backward()  # type: ignore[no-untyped-call]
     assert logits.grad is not None
     assert (logits.grad.abs().sum(1) > 0).tolist() == [True, False, False, True] * 2
     none = torch.empty(0, dtype=torch.int64)
-    loss = losses.spread_supervised(logits[:0], none, torch.empty(0), 0.1)
+    loss = losses.weighted_supervised(logits[:0], none, torch.empty(0), 0.1)
     loss.backward()  # type: ignore[no-untyped-call]
     assert float(loss.detach()) == 0
 
 
-def test_unlabelled_rows_of_a_batch_learn_the_slots_of_the_classes_spread_to_them(tmp_path: Path) -> None:
+def test_unlabelled_rows_of_a_batch_learn_the_slots_of_the_classes_propagated_to_them(tmp_path: Path) -> None:
     blobs = make_blobs()
     task = round_of(base_of("simgcd", blobs, tmp_path), blobs, tmp_path)
     run = simgcd._Run.of(task, config_of(our={"spread_weight": 3.0}).train)
     rows = np.array([0, 65, 60, 105, 1, 85])
     unlabelled = np.array([False, True, True, True, False, True])
     logits = torch.rand(12, 6, generator=torch.Generator().manual_seed(0)) * 2 - 1
-    teach = run._spread_loss()
+    teach = run._propagated_loss()
     assert teach is not None
     loss = teach(Output(logits, logits, logits), rows[unlabelled], torch.from_numpy(unlabelled))
     slot_of_class = run.current_mapping().slot_of_class.tolist()
-    position = {row: i for i, row in enumerate(run.known.rows.tolist())}
+    position = {row: i for i, row in enumerate(run.propagated.rows.tolist())}
     own = [position[row] for row in rows[unlabelled].tolist()]
-    slots = [slot_of_class[c] for c in run.known.y_class[own].tolist()]
+    slots = [slot_of_class[c] for c in run.propagated.y_class[own].tolist()]
     assert slots[1] == slot_of_class[3], "an answer that stays in the stream is learned as it was given"
-    assert run.known.trust[own[1]] == 1
+    assert run.propagated.certainty[own[1]] == 1
     both = [row for row, kept in zip(logits.double().tolist(), unlabelled.tolist() * 2, strict=True) if kept]
-    assert float(loss) == pytest.approx(3 * slow_loss(both, slots, run.known.trust[own].tolist(), 0.1), rel=1e-4)
+    assert float(loss) == pytest.approx(
+        3 * slow_loss(both, slots, run.propagated.certainty[own].tolist(), 0.1), rel=1e-4
+    )
 
 
 @two_phase_trainer
 @pytest.mark.parametrize("keep", [False, True])
-def test_rows_labelled_from_the_start_are_not_taught_what_spreads(
+def test_rows_labelled_from_the_start_are_not_taught_what_is_propagated(
     name: str, keep: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blobs, taught = make_blobs(), set()
@@ -309,7 +320,7 @@ def test_rows_labelled_from_the_start_are_not_taught_what_spreads(
         return output.logits.sum() * 0
 
     task = round_of(base_of(name, blobs, tmp_path), blobs, tmp_path)
-    monkeypatch.setattr(runs.TwoPhaseRun, "_spread_loss", lambda _: teach)
+    monkeypatch.setattr(runs.TwoPhaseRun, "_propagated_loss", lambda _: teach)
     get_trainer(name)(config_of(name, keep_queried_unlabelled=keep).train).fit(task)
     assert taught <= set(np.flatnonzero(task.labels.asked_round != 0).tolist())
     assert bool(taught & set(ASKED.tolist())) == keep
@@ -349,7 +360,7 @@ def test_each_switch_counts_in_rounds_of_the_trainers_that_read_it_and_nowhere_e
 
 
 @two_phase_trainer
-def test_when_all_is_off_nothing_is_spread_and_a_round_is_the_one_of_old(
+def test_when_all_is_off_nothing_is_propagated_and_a_round_is_the_one_of_old(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_: Any) -> Any:
@@ -358,20 +369,20 @@ def test_when_all_is_off_nothing_is_spread_and_a_round_is_the_one_of_old(
     blobs = make_blobs()
     base = base_of(name, blobs, tmp_path)
     trainer = get_trainer(name)(config_of(name, our=OFF).train)
-    monkeypatch.setattr(runs, "spread_answers", never)
+    monkeypatch.setattr(runs, "propagate_answers", never)
     monkeypatch.setattr(runs, "repair", never)
     plain = trainer.fit(round_of(base, blobs, tmp_path / "plain"))
     monkeypatch.setattr(runs.TwoPhaseRun, "current_mapping", runs.TrainingRun.current_mapping)
-    monkeypatch.setattr(runs.TwoPhaseRun, "_spread_loss", lambda _: None)
+    monkeypatch.setattr(runs.TwoPhaseRun, "_propagated_loss", lambda _: None)
     of_old = trainer.fit(round_of(base, blobs, tmp_path / "of old"))
     assert same(weights(plain.fitted), weights(of_old.fitted))
     assert plain.last.to_json() == of_old.last.to_json()
 
 
 @two_phase_trainer
-def test_base_training_never_spreads_anything(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_training_never_propagates_anything(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blobs = make_blobs()
-    monkeypatch.delattr(runs, "spread_answers")
+    monkeypatch.delattr(runs, "propagate_answers")
     off, on = (
         get_trainer(name)(config_of(name, our).train).fit(job(blobs, tmp_path / str(our["repair"]))).fitted
         for our in (OFF, OUR_ANSWERS)

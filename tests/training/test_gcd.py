@@ -13,7 +13,7 @@ from torch import Tensor
 from agcd.config import TrainConfig
 from agcd.training.gcd import GCD, contrastive_loss, restarted
 from agcd.training.heads import Output
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.types import LabelState
 from support.blobs import Blobs, fast_config, make_blobs
 
@@ -47,12 +47,14 @@ def test_the_loss_equals_a_slow_twin(y_class: list[int]) -> None:
 
 def trained(blobs: Blobs, folder: Path, base_epochs: int = 3, n_slots: int = 6) -> Outcome:
     config = fast_config(base_epochs=base_epochs, gcd={"n_init": 2}).train
-    return GCD(config).fit(Job(blobs.features, blobs.labels, n_slots, 0, 0, folder))
+    return GCD(config).fit(TrainingJob(blobs.features, blobs.labels, n_slots, 0, 0, folder))
 
 
 def next_round(blobs: Blobs, labels: LabelState, base: Outcome, folder: Path) -> Outcome:
     config = fast_config(round_epochs=3, lr=0.01).train
-    return GCD(config).fit(Job(blobs.features, labels, base.fitted.n_slots, 0, 1, folder, base.fitted, base.last))
+    return GCD(config).fit(
+        TrainingJob(blobs.features, labels, base.fitted.n_slots, 0, 1, folder, base.fitted, base.last)
+    )
 
 
 @pytest.mark.parametrize("base_epochs", [0, 3])

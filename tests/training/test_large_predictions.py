@@ -15,16 +15,17 @@ def test_large_predictions_are_files_without_a_name_and_hold_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = make_session(make_blobs(), tmp_path, fast_config())
-    session.train()
+    folder = session.train().folder
+    assert folder is not None
     plain = session.pool_view()
     asked = session.ask()
     monkeypatch.setattr(module, "_IN_MEMORY_BYTES", 0)
-    before = sorted(path.name for path in session.latest.folder.iterdir())
+    before = sorted(path.name for path in folder.iterdir())
     mapped = session.pool_view()
     assert isinstance(mapped.probs, np.memmap)
     assert isinstance(mapped.features, np.memmap)
-    assert sorted(path.name for path in session.latest.folder.iterdir()) == before
+    assert sorted(path.name for path in folder.iterdir()) == before
     np.testing.assert_array_equal(mapped.probs, plain.probs)
     np.testing.assert_array_equal(mapped.features, plain.features)
-    session.folders.query(1).unlink()
+    (tmp_path / "runs" / "001" / "query.json").unlink()
     np.testing.assert_array_equal(session.ask().rows, asked.rows)

@@ -15,7 +15,7 @@ from agcd.config import MuGCDConfig, TrainConfig
 from agcd.features.rows import EmbeddingRows
 from agcd.features.store import Allocate
 from agcd.training.fitted import Fitted
-from agcd.training.job import Job, new_model
+from agcd.training.job import TrainingJob, new_model
 from agcd.training.mugcd import MuGCD, student_loss
 from agcd.training.schedules import teacher_decay
 from agcd.types import IntArray
@@ -76,7 +76,7 @@ def prototypes_after_each_epoch(folder: Path, **train: Any) -> tuple[Tensor, lis
         seen.append((fitted.student.prototypes.detach().clone(), fitted.ema.prototypes.detach().clone()))
         return {}
 
-    job = Job(blobs.features, blobs.labels, 6, 0, 0, folder, evaluate=look)
+    job = TrainingJob(blobs.features, blobs.labels, 6, 0, 0, folder, evaluate=look)
     MuGCD(config).fit(job)
     return new_model(job, config).student.prototypes.detach(), seen
 
@@ -115,5 +115,5 @@ def test_the_student_sees_random_views_and_the_teacher_the_test_view(tmp_path: P
     blobs = make_blobs()
     features = ManyViews(blobs.features.read(np.arange(120), np.zeros(120, np.int64)).numpy(), dropout=0.1)
     seen = features.watch()
-    MuGCD(fast_config().train).fit(Job(features, blobs.labels, 6, 0, 0, tmp_path))
+    MuGCD(fast_config().train).fit(TrainingJob(features, blobs.labels, 6, 0, 0, tmp_path))
     assert seen == {True: {0, 1, 2, 3}, False: {0}}

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from agcd.rng import generator
 from agcd.training.fitted import Fitted
-from agcd.training.job import Job, Outcome, new_model
+from agcd.training.job import Outcome, TrainingJob, new_model
 from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.training.loop import read_log
 from agcd.training.pim import PIM, information_loss
@@ -55,7 +55,7 @@ def test_the_loss_and_its_gradient_equal_a_slow_twin(y_slot: list[int]) -> None:
 
 def fitted_base(blobs: Blobs, folder: Path, **pim: Any) -> Outcome:
     config = fast_config(pim={**FEW, **pim}).train
-    return PIM(config).fit(Job(blobs.features, blobs.labels, 6, 0, 0, folder))
+    return PIM(config).fit(TrainingJob(blobs.features, blobs.labels, 6, 0, 0, folder))
 
 
 def unit_features(fitted: Fitted, blobs: Blobs) -> torch.Tensor:
@@ -87,7 +87,7 @@ def test_the_weight_that_clusters_the_labelled_rows_best_is_chosen_and_kept_in_r
     rows = np.array([65])
     labels = blobs.labels.tell(rows, blobs.names(rows), 1)
     other = PIM(fast_config(pim={**FEW, "entropy_weights": [0.9]}).train)
-    job = Job(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last)
+    job = TrainingJob(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last)
     assert other.fit(job).fitted.facts["entropy_weight"] == 30.0
     assert all("labelled_accuracy" not in line for line in read_log(tmp_path / "round" / "log.jsonl"))
 
@@ -102,7 +102,7 @@ def test_without_labels_or_without_a_choice_nothing_is_tried(tmp_path: Path) -> 
 def test_features_stay_frozen_and_student_and_average_are_one(tmp_path: Path) -> None:
     blobs = make_blobs()
     base = fitted_base(blobs, tmp_path)
-    job = Job(blobs.features, blobs.labels, 6, 0, 0, tmp_path)
+    job = TrainingJob(blobs.features, blobs.labels, 6, 0, 0, tmp_path)
     start = new_model(job, fast_config(projector_width=1, projector_dim=1).train, "linear").student.state_dict()
     student, ema = base.fitted.student.state_dict(), base.fitted.ema.state_dict()
     assert {name for name in start if not torch.equal(start[name], student[name])} == {"prototypes"}
@@ -115,7 +115,7 @@ def test_answers_are_learned_in_the_slot_that_the_mapping_gives_their_class(tmp_
     rows = np.array([65, 66, 85, 86, 105, 106])
     labels = blobs.labels.tell(rows, blobs.names(rows), 1)
     config = fast_config(pim={**FEW, "round_steps": 150}).train
-    done = PIM(config).fit(Job(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last))
+    done = PIM(config).fit(TrainingJob(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last))
     found = done.fitted.predict(blobs.features, labels.labelled_rows).y_slot
     assert (found == done.last.slot_of_class[labels.y_class[labels.labelled_rows]]).mean() > 0.9
 
@@ -125,7 +125,7 @@ def test_a_round_starts_at_the_means_of_the_clusters_with_the_answers_where_they
     base = fitted_base(blobs, tmp_path / "base")
     rows = np.array([65, 85, 105])
     labels = blobs.labels.tell(rows, blobs.names(rows), 1)
-    job = Job(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last)
+    job = TrainingJob(blobs.features, labels, 6, 0, 1, tmp_path / "round", base.fitted, base.last)
     still = {**FEW, "round_steps": 1, "lr": 1e-12, "weight_decay": 0.0}
     done = PIM(fast_config(pim=still).train).fit(job)
 

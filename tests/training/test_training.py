@@ -15,7 +15,7 @@ from agcd.errors import ConfigError, StorageError, WeightsError
 from agcd.training import get_trainer
 from agcd.training.fitted import Fitted
 from agcd.training.heads import DiscoveryModel, HeadKind, Output, ema_update
-from agcd.training.job import Job
+from agcd.training.job import TrainingJob
 from agcd.training.loop import CHECKPOINT, load_tensors, save_tensors
 from agcd.training.runs import DescentRun, make_optimiser
 from agcd.training.sampler import Batch, balanced_batches, shuffled_batches, two_views
@@ -23,8 +23,8 @@ from agcd.training.schedules import learning_rate, teacher_temperature
 from support.blobs import Blobs, fast_config, make_blobs, make_session
 
 
-def job(blobs: Blobs, folder: Path, **changes: Any) -> Job:
-    return replace(Job(blobs.features, blobs.labels, 6, 0, 0, folder), **changes)
+def job(blobs: Blobs, folder: Path, **changes: Any) -> TrainingJob:
+    return replace(TrainingJob(blobs.features, blobs.labels, 6, 0, 0, folder), **changes)
 
 
 def test_weights_for_another_backbone_are_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from agcd.app.project import Project
 from agcd.app.rounds import NO_SLOT, RoundView, has_round_view, ids_by_slot, top_of, write_round_view
 from agcd.app.store.queries import Question, StoredQuery, add_query
+from agcd.arrays import margin_of
 from agcd.config import BackboneConfig
 from agcd.data.folder import from_folder
 from agcd.data.items import Item, image_dataset
@@ -24,8 +25,8 @@ from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures
-from agcd.session import ProjectFolders, Session, check_labels, without_bad_rows
-from agcd.strategies.uncertainty import margin_of
+from agcd.run_store import NumberedRuns
+from agcd.session import Round, Session, check_labels, without_bad_rows
 from agcd.training.fitted import Fitted
 from agcd.training.loop import Log
 from agcd.training.n_classes import estimate_n_classes, prefix_features
@@ -73,7 +74,7 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
         before = project.label_state(number - 1)[1]
         session.rounds[-1] = replace(session.latest, last=realigned(session.latest.last, before, class_ids))
     done = session.train()
-    make_round_view(project, features, done.fitted)
+    make_round_view(project, features, done)
     return Trained(done.number, True, done.metrics)
 
 
@@ -85,26 +86,29 @@ def estimate_classes(project: Project, features: RowFeatures, progress: Progress
     labels = without_bad_rows(project.label_state()[0], features)
     rows = labels.train_rows
     x = prefix_features(features, rows)
-    found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
-    estimate = NumberOfClasses(found.n, found.low, found.high, found.curve)
+    estimate = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
     project.keep_estimate(estimate)
     return estimate
 
 
-def make_round_view(project: Project, features: RowFeatures, fitted: Fitted | None = None) -> RoundView:
-    """Write what the page shows of the last finished round."""
+def make_round_view(project: Project, features: RowFeatures, done: Round | None = None) -> RoundView:
+    """Write what the page shows of the last finished round; what ``done`` has predicted is not predicted again."""
     number = project.last_round
-    fitted = fitted or Fitted.load(project.checked_run(number) / "model.safetensors", features)
-    prediction = fitted.predict(features, np.arange(features.n_rows))
-    top_slots, top_probs = top_of(prediction.probs)
-    top_slots[list(features.bad_rows)] = NO_SLOT
-    _, class_ids = project.label_state(number)
+    fitted = done.fitted if done else Fitted.load(project.checked_run(number) / "model.safetensors", features)
+    prediction = done.prediction if done else None
+    if prediction is None:
+        readable = np.setdiff1d(np.arange(features.n_rows), list(features.bad_rows))
+        prediction = fitted.predict(features, readable)
+    slots, probs = top_of(prediction.probs)
+    top_slots = np.full((features.n_rows, slots.shape[1]), NO_SLOT, np.int32)
+    top_probs = np.zeros(top_slots.shape, np.float16)
+    vectors = np.zeros((features.n_rows, prediction.features.shape[1]), np.float16)
+    top_slots[prediction.rows], top_probs[prediction.rows] = slots, probs
+    vectors[prediction.rows] = prediction.features
+    labels, (_, class_ids) = project.labels_of_round(number), project.label_state(number)
     owner = ids_by_slot(project.run_folder(number), class_ids, fitted.n_slots)
     facts = {"model_id": fitted.model_id, "n_old": fitted.n_old, "n_slots": fitted.n_slots, "class_ids": owner}
-    vectors = prediction.features.astype(np.float16)
-    return write_round_view(
-        project.folder, number, top_slots, top_probs, vectors, project.labels_of_round(number), facts
-    )
+    return write_round_view(project.folder, number, top_slots, top_probs, vectors, labels, facts)
 
 
 def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) -> LabelMapping:
@@ -133,8 +137,7 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     features = row_features(project)
     session = _session(project, features, labels, number, None)
     query = session.ask(n)
-    slots = session.latest.fitted.predict(features, query.rows, "student").y_slot
-    asked = list(zip(query.rows.tolist(), query.reasons, query.scores.tolist(), slots.tolist(), strict=True))
+    asked = list(zip(query.rows.tolist(), query.reasons, query.scores.tolist(), query.facts["slots"], strict=True))
     # One predicted slot after another, so that the eye of whoever answers stays on one topic.
     first = {slot: rank for rank, (*_, slot) in reversed(list(enumerate(asked)))}
     asked.sort(key=lambda question: first[question[-1]])
@@ -153,9 +156,9 @@ def row_features(project: Project, progress: Progress | None = None) -> RowFeatu
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
     """A session that has taken up the finished rounds."""
-    folders = ProjectFolders(project.folder)
+    store = NumberedRuns(project.folder)
     fit = project.engine.fit if project.engine else None
-    session = Session(features, labels, project.config, project.n_slots, folders, echo=echo, fit=fit)
+    session = Session(features, labels, project.config, project.n_slots, store, echo=echo, fit=fit)
     session.resume(n_rounds)
     return session
 

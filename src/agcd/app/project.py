@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Container
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -208,15 +208,11 @@ class Project:
     def estimated_classes(self) -> NumberOfClasses | None:
         """The number of classes that was estimated, if it was."""
         path = self.folder / _N_CLASSES
-        if not path.exists():
-            return None
-        stored = read_json(path)
-        curve = tuple((int(n), float(share)) for n, share in stored["curve"])
-        return NumberOfClasses(stored["n"], stored["low"], stored["high"], curve)
+        return NumberOfClasses.from_json(read_json(path)) if path.exists() else None
 
     def keep_estimate(self, estimate: NumberOfClasses) -> None:
         """Store how many classes there seem to be, beside the settings."""
-        write_json(self.folder / _N_CLASSES, asdict(estimate))
+        write_json(self.folder / _N_CLASSES, estimate.to_json())
 
     # -------------------------------------------------------------------------------------------------- images
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-from PIL.Image import Image
 
 from agcd.app.labels import How, LabelView
 from agcd.app.project import Project
@@ -16,9 +15,8 @@ from agcd.app.rounds import NO_SLOT, RoundView, audit_of, mapping_changes
 from agcd.app.snapshot import NO_GROUP, Group, Snapshot
 from agcd.app.status import Status, status_of
 from agcd.app.store.queries import strategy_of_round
-from agcd.data.images import ImageError, decode, read_file
+from agcd.data.images import scanned, thumbnail
 from agcd.errors import ConfigError
-from agcd.io import digest_bytes
 from agcd.report import write_report
 from agcd.report.story import ClassStrip, Confidence, Estimate, FeatureMap, RoundFacts, Story, Thumbnail
 from agcd.report.words import count, percent, shown
@@ -234,15 +232,7 @@ def _thumbnail(project: Project) -> Thumbnail | None:
     if not project.images.is_dir():
         return None
 
-    def thumbnail(row: int) -> Image:
-        content = read_file(project.images / project.paths[row])
-        if digest_bytes(content) != project.keys[row]:
-            raise ImageError("the file has changed since it was scanned")
-        image = decode(content, draft_size=_THUMBNAIL_SIDE)
-        image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
-        return image
-
-    return thumbnail
+    return lambda row: thumbnail(scanned(project.images / project.paths[row], project.keys[row]), _THUMBNAIL_SIDE)
 
 
 def _commands(project: Project) -> tuple[str, ...]:

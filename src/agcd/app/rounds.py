@@ -26,7 +26,8 @@ from agcd.app.labels import How, LabelView
 from agcd.app.store.classes import NO_CLASS, Registry
 from agcd.io import atomic_write, read_json, write_json
 from agcd.layout import Plane, lay_out
-from agcd.report.words import shown
+from agcd.mapping import describe_change
+from agcd.report.words import count, shown
 from agcd.types import BoolArray, FloatArray, IntArray
 
 N_TOP = 5
@@ -365,19 +366,11 @@ def wilson(right: int, n: int) -> tuple[float, float]:
 
 def mapping_changes(registry: Registry, before: RoundView, after: RoundView) -> list[str]:
     """Which classes came, went or changed their group, in words."""
-    then, now = ({c: slot for slot, c in enumerate(seen.named_ids) if c} for seen in (before, after))
     names = {info.id: shown(info.name, _NAME_WIDTH) for info in registry.infos}
-    sentences, n_kept = [], 0
-    for class_id, slot in now.items():
-        name = names.get(class_id, "a class taken back since")
-        if class_id not in then:
-            n_pictures = int(after.sizes[slot])
-            pictures = "1 picture" if n_pictures == 1 else f"{n_pictures} pictures"
-            sentences.append(f"{name} is new and owns group #{slot} ({pictures}).")
-        elif then[class_id] != slot:
-            sentences.append(f"{name} moved from group #{then[class_id]} to group #{slot}.")
-        else:
-            n_kept += 1
-    gone = [names[class_id] for class_id in then if class_id not in now and class_id in names]
-    sentences += [f"{name} has no group of its own any more." for name in gone]
-    return [*sentences, "1 class kept its group." if n_kept == 1 else f"{n_kept} classes kept their group."]
+    then, now = (
+        {names[class_id]: slot for slot, class_id in enumerate(seen.named_ids) if class_id in names}
+        for seen in (before, after)
+    )
+    sentences = [f"{change[0].upper()}{change[1:]}." for change in describe_change(then, now, noun="group")]
+    n_kept = sum(then.get(name) == slot for name, slot in now.items())
+    return [*sentences, f"{count(n_kept, 'class')} kept {'its' if n_kept == 1 else 'their'} group."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,9 +10,9 @@ from typing import Any, NamedTuple
 from agcd.app.create import RECORDS
 from agcd.app.project import Project
 from agcd.config import Config, make_config
-from agcd.data.sources import load_dataset
 from agcd.engine.costs import Size, size_of
 from agcd.errors import ConfigError
+from agcd.types import Dataset
 
 _CLASSES = 100
 _LABELLED_SHARE = 10
@@ -26,9 +27,16 @@ class Sized(NamedTuple):
 
 
 def sized(
-    data: str | None, n_images: int | None, n_classes: int | None, values: dict[str, Any], cache_dir: Path
+    data: str | None,
+    n_images: int | None,
+    n_classes: int | None,
+    values: dict[str, Any],
+    load: Callable[[str], Dataset],
 ) -> Sized:
-    """The sizes of a project or a data set, or those of ``n_images`` images of which a tenth are labelled."""
+    """The sizes of a project or a data set, or those of ``n_images`` images of which a tenth are labelled.
+
+    ``load`` reads a data set that is no project.
+    """
     if (data is None) == (n_images is None):
         raise ConfigError("Give either a data set or --images, the number of images.")
     if data is not None and (Path(data) / RECORDS).is_file():
@@ -40,7 +48,7 @@ def sized(
         n_slots = n_classes or config.n_slots or _CLASSES
         return Sized(config, Size(n_images, 0, n_slots, n_images // _LABELLED_SHARE), None)
     assert data is not None
-    dataset = load_dataset(data, cache_dir=cache_dir)
+    dataset = load(data)
     size = size_of(dataset, n_classes or config.n_slots or max(2, len(dataset.classes)))
     return Sized(config, size, None if dataset.x is None else dataset.x.shape[1])
 

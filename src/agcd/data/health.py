@@ -1,10 +1,10 @@
-"""The health report of a folder of images: what a person should know before spending an hour on it."""
+"""The health of a data set: what a person should know before spending an hour on it, or trusting figures on it."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,16 +13,21 @@ import numpy as np
 from PIL import Image
 
 from agcd.data.images import FORMATS, ImageError, decode
-from agcd.data.scan import contradictory_rows, duplicate_rows, leaked_rows
-from agcd.types import BoolArray, Dataset, FloatArray
+from agcd.types import BoolArray, Dataset, FloatArray, IntArray
 
 TINY_SIDE = 32
+"""Pixels: the side of a CIFAR image; below it a photograph shows little to a person."""
 HUGE_PIXELS = 20_000_000
+"""More than most cameras take; such images slow the decoding without adding detail at 224 pixels."""
 MAX_HASHED = 20_000
 """Images up to which near duplicates are looked for: every image must be decoded for it."""
 _NEAR_BITS = 4
+"""Of 64. Among 200 photographs of groceries14 no two were closer than 14, while half of their copies at two thirds of
+the size and JPEG quality 60 lay within 4: what is reported is a copy, though not every copy is reported."""
 _BLOCK = 2000
+"""Rows compared with all others at a time: 160 MB for the largest number hashed."""
 _SHOWN, _SHOWN_CLASSES = 5, 50
+"""So many findings of a kind, and classes, are listed; the rest is counted."""
 
 
 def health_report(dataset: Dataset) -> list[str]:
@@ -116,3 +121,37 @@ def _n_near(hashes: Sequence[BoolArray | None], keys: Sequence[str]) -> int:
 
 def _path(dataset: Dataset, row: int) -> str:
     return str(dataset.paths[row]) if dataset.paths else f"row {row}"
+
+
+def describe_health(dataset: Dataset) -> list[str]:
+    """What a user should know before trusting figures on this data, one sentence each; often nothing."""
+    lines = []
+    if dataset.quarantine:
+        first = dataset.quarantine[0]
+        count = len(dataset.quarantine)
+        lines.append(f"{dataset.name}: {count} file(s) set aside, the first is {first.path}: {first.reason}.")
+    if len(leaked := leaked_rows(dataset)):
+        lines.append(f"{dataset.name}: {len(leaked)} train row(s) are also test rows; test accuracy is flattered.")
+    if contradictory := contradictory_rows(dataset):
+        lines.append(f"{dataset.name}: {len(contradictory)} item(s) stand in several rows with different labels.")
+    return lines
+
+
+def leaked_rows(dataset: Dataset) -> IntArray:
+    """Train rows whose content is also a test row: training on them makes the test accuracy a lie."""
+    test_keys = {dataset.keys[row] for row in np.flatnonzero(dataset.is_test).tolist()}
+    train_rows = np.flatnonzero(~dataset.is_test).tolist()
+    return np.array([row for row in train_rows if dataset.keys[row] in test_keys], dtype=np.int64)
+
+
+def duplicate_rows(dataset: Dataset) -> list[IntArray]:
+    """Groups of two or more rows with the same content, in row order."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, key in enumerate(dataset.keys):
+        groups[key].append(row)
+    return [np.array(rows, dtype=np.int64) for rows in groups.values() if len(rows) > 1]
+
+
+def contradictory_rows(dataset: Dataset) -> list[IntArray]:
+    """Groups of rows with the same content that carry different labels."""
+    return [rows for rows in duplicate_rows(dataset) if len(set(dataset.y_class[rows].tolist()) - {-1}) > 1]

@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from agcd.errors import DataError
+from agcd.io import digest_bytes
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif"})
@@ -26,7 +27,9 @@ FOREIGN_SUFFIXES = frozenset(
 )
 """Pictures that we do not decode: worth a word to the user, where other files are passed over in silence."""
 MAX_PIXELS = 64_000_000
+"""192 MB as RGB: more than nearly all cameras take, and several at once still fit into memory."""
 MAX_BYTES = 256 * 2**20
+"""Above what so many pixels take without compression."""
 
 
 class ImageError(DataError):
@@ -52,6 +55,21 @@ def decode(
         rgb = _to_rgb(_upright(image))
         rgb.info.clear()  # a broken colour profile must not travel into thumbnails
         return rgb
+
+
+def scanned(path: Path, key: str) -> bytes:
+    """The content of a file, as long as it is what was scanned: neither a changed file nor a swapped link is shown."""
+    content = read_file(path)
+    if digest_bytes(content) != key:
+        raise ImageError("the file has changed since it was scanned")
+    return content
+
+
+def thumbnail(data: bytes | Path, size: int) -> Image.Image:
+    """A small upright copy, fitted into ``size`` × ``size`` pixels and never enlarged."""
+    image = decode(data, draft_size=size)
+    image.thumbnail((size, size))
+    return image
 
 
 def probe(data: bytes | Path, *, max_pixels: int = MAX_PIXELS, max_bytes: int = MAX_BYTES) -> str | None:

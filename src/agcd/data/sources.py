@@ -1,4 +1,4 @@
-"""Where data comes from: a name, a folder, a manifest or an embeddings file, each made into a ``Dataset``."""
+"""Where data comes from: a folder, a manifest or an embeddings file, each made into a ``Dataset``."""
 
 from __future__ import annotations
 
@@ -7,41 +7,27 @@ from pathlib import Path
 from agcd.data.arrays import from_arrays, from_npz
 from agcd.data.folder import from_folder
 from agcd.data.manifest import from_manifest
-from agcd.errors import DataError, did_you_mean
-from agcd.lab.named import NAMED
-from agcd.lab.published import PUBLISHED, load_published, parse_spec
+from agcd.errors import DataError
 from agcd.types import Dataset
 
-__all__ = ["from_arrays", "from_folder", "from_manifest", "from_npz", "load_dataset"]
+__all__ = ["FILE_SUFFIXES", "PATHS", "from_arrays", "from_folder", "from_manifest", "from_npz", "load_dataset"]
 
-_PATHS = "a folder, a .csv or .parquet manifest, or an .npz file"
+PATHS = "a folder, a .csv or .parquet manifest, or an .npz file"
+"""What is read, for sentences that refuse something else."""
+_MANIFESTS, _EMBEDDINGS = (".csv", ".tsv", ".parquet"), ".npz"
+FILE_SUFFIXES = (*_MANIFESTS, _EMBEDDINGS)
 
 
-def load_dataset(spec: str | Path, *, cache_dir: Path = Path("cache"), allow_outside: bool = False) -> Dataset:
-    """The data set that ``spec`` means: a name of the registry, or the path of a folder, manifest or .npz file.
-
-    ``cub=PATH`` is a published data set in its original layout at a path. A name wins over a folder of the same
-    name; write ``./toy`` for the folder. ``cache_dir`` is where a named set may unpack; ``allow_outside`` lets a
-    manifest list files outside its folder.
-    """
-    if isinstance(spec, str) and spec in NAMED:
-        return NAMED[spec](cache_dir)
-    if isinstance(spec, str) and (found := parse_spec(spec)) is not None:
-        return load_published(*found, cache_dir)
-    path = Path(spec)
+def load_dataset(path: Path | str) -> Dataset:
+    """The data at ``path``."""
+    path = Path(path)
     if path.is_dir():
         return from_folder(path)
     suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv", ".parquet"):
-        return from_manifest(path, allow_outside=allow_outside)
-    if suffix == ".npz":
+    if suffix in _MANIFESTS:
+        return from_manifest(path)
+    if suffix == _EMBEDDINGS:
         return from_npz(path)
     if path.exists():
-        raise DataError(f"{path} cannot be read as data: {_PATHS} is expected.")
-    name, is_named, _ = str(spec).partition("=")
-    if is_named and "/" not in name:
-        raise DataError(f"Unknown published data set {name!r}.{did_you_mean(name, PUBLISHED)}")
-    if len(path.parts) > 1:
-        raise DataError(f"There is nothing at {path}: {_PATHS} is expected.")
-    allowed = [*NAMED, *(f"{name}=PATH" for name in PUBLISHED)]
-    raise DataError(f"Unknown data set {str(spec)!r}.{did_you_mean(str(spec), allowed)} Or give a path: {_PATHS}.")
+        raise DataError(f"{path} cannot be read as data: {PATHS} is expected.")
+    raise DataError(f"There is nothing at {path}: {PATHS} is expected.")

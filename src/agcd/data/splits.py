@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from agcd.data.items import clean_name
 from agcd.errors import ConfigError, DataError, did_you_mean
 from agcd.io import digest, read_json, write_json
 from agcd.rng import generator
-from agcd.types import UNLABELLED, BoolArray, Dataset, IntArray, LabelState, Split
+from agcd.types import UNLABELLED, Dataset, IntArray, LabelState, Split
 
 _VERSION = 1
-_T = TypeVar("_T")
 
 
 def make_split(
@@ -31,16 +30,15 @@ def make_split(
     label_ratio: float = 0.2,
     long_tail: float | None = None,
     old_classes: Sequence[str] | None = None,
-    order: Literal["seeded", "listed"] = "seeded",
     draw: Literal["seeded", "published"] = "seeded",
 ) -> Split:
     """Old and novel classes, and the train rows that start with a label.
 
-    The old classes are ``n_old`` (default: half, rounded down) drawn with the seed, or the first ones
-    (``order="listed"``), or those named. Of the n train rows of old classes int(label_ratio · n) are labelled,
-    uniform over rows; an old class that got none takes one from the class that got most, because a class nobody
-    labelled is not known. With ``label_ratio`` 0 no class is old. ``long_tail`` is the ratio between the largest
-    and the smallest class of an exponential profile over the train rows.
+    The old classes are ``n_old`` (default: half, rounded down) drawn with the seed, or those named. Of
+    the n train rows of old classes int(label_ratio · n) are labelled, uniform over rows; an old class that got none
+    takes one from the class that got most, because a class nobody labelled is not known. With ``label_ratio`` 0 no
+    class is old. ``long_tail`` is the ratio between the largest and the smallest class of an exponential profile over
+    the train rows.
 
     ``draw="published"`` labels the rows that the published code labels, the same for every seed: exactly as there,
     so an old class that got no label stays without one.
@@ -49,7 +47,7 @@ def make_split(
     train = ~dataset.is_test
     unused_rows = _long_tail_rest(dataset, seed, long_tail) if long_tail else np.empty(0, dtype=np.int64)
     train[unused_rows] = False
-    old = _old_classes(dataset, seed, n_old, old_classes, order) if label_ratio > 0 else []
+    old = _old_classes(dataset, seed, n_old, old_classes) if label_ratio > 0 else []
     is_old = set(old)
     old_rows = np.flatnonzero(train & np.isin(dataset.y_class, old))
     return Split(
@@ -71,7 +69,7 @@ def _check_settings(dataset: Dataset, label_ratio: float, long_tail: float | Non
         raise ConfigError(f"long_tail is {long_tail}; a number of at least 1 is expected.")
 
 
-def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence[str] | None, order: str) -> list[int]:
+def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence[str] | None) -> list[int]:
     """The numbers of the old classes, in listed order, or in the order of ``names``."""
     if names is not None:
         return _named_classes(dataset, names, n_old)
@@ -80,11 +78,8 @@ def _old_classes(dataset: Dataset, seed: int, n_old: int | None, names: Sequence
     most = min(len(candidates), len(dataset.classes) - 1)
     if not 1 <= wanted <= most:
         raise ConfigError(f"n_old is {wanted}; 1 to {most} of the {len(dataset.classes)} classes can be old.")
-    if order == "seeded":
-        candidates = generator(seed, "split", "old_classes").permutation(candidates)
-    elif order != "listed":
-        raise ConfigError(f"Unknown order {order!r}.{did_you_mean(order, ('seeded', 'listed'))}")
-    return sorted(candidates[:wanted].tolist())
+    drawn = generator(seed, "split", "old_classes").permutation(candidates)
+    return sorted(drawn[:wanted].tolist())
 
 
 def _named_classes(dataset: Dataset, names: Sequence[str], n_old: int | None) -> list[int]:
@@ -145,7 +140,10 @@ def read_old_classes(path: Path) -> tuple[str, ...]:
         value = read_json(path)
         if not isinstance(value, dict) or "old" not in value:
             raise ValueError("no key 'old'")
-        return tuple(clean_name(name) for name in _list_of(str, value, "old"))
+        names = value["old"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError("old is not a list of str")
+        return tuple(clean_name(name) for name in names)
     except FileNotFoundError:
         raise DataError(f"There is no file at {path}: {expected}.") from None
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -176,22 +174,9 @@ def start_state(dataset: Dataset, split: Split) -> LabelState:
     y_class[rows] = truth_in_split_order(dataset, split)[rows]
     held_out = dataset.is_test.copy()
     held_out[split.unused_rows] = True
-    return _state(split.old_classes, y_class, held_out)
-
-
-def labels_as_given(dataset: Dataset) -> LabelState:
-    """A practitioner's start: every label of a train row counts, and every class that has one is old."""
-    known = np.unique(dataset.y_class[~dataset.is_test & (dataset.y_class >= 0)])
-    place = np.full(len(dataset.classes) + 1, UNLABELLED, dtype=np.int64)  # the last entry serves y_class = −1
-    place[known] = np.arange(len(known))
-    y_class = np.where(dataset.is_test, UNLABELLED, place[dataset.y_class])
-    return _state(tuple(dataset.classes[c] for c in known), y_class, dataset.is_test.copy())
-
-
-def _state(classes: tuple[str, ...], y_class: IntArray, held_out: BoolArray) -> LabelState:
     asked_round = np.where(y_class >= 0, 0, -1).astype(np.int64)
     passed = np.zeros(len(y_class), dtype=np.bool_)
-    return LabelState(classes, len(classes), y_class, asked_round, held_out, passed)
+    return LabelState(split.old_classes, len(split.old_classes), y_class, asked_round, held_out, passed)
 
 
 def truth_in_split_order(dataset: Dataset, split: Split) -> IntArray:
@@ -220,51 +205,3 @@ def save_split(path: Path, split: Split, dataset: Dataset) -> None:
         "label_ratio": split.label_ratio,
     }
     write_json(path, value)
-
-
-def load_split(path: Path, dataset: Dataset) -> Split:
-    """The split stored at ``path``; refused if ``dataset`` is not the one it was made for."""
-    made_for, split = _read_split(path)
-    if made_for != dataset_digest(dataset):
-        raise DataError(f"{path} was made for other data than {dataset.name}: files or labels have changed since.")
-    if not _fits(split, dataset):
-        raise DataError(f"{path} is not a valid split of {dataset.name}: its classes or rows do not fit.")
-    return split
-
-
-def _fits(split: Split, dataset: Dataset) -> bool:
-    """Whether the split covers all classes once and its rows are train rows, the labelled ones of old classes."""
-    if sorted(split.old_classes + split.novel_classes) != sorted(dataset.classes):
-        return False
-    rows = np.concatenate([split.labelled_rows, split.unused_rows])
-    if not np.isin(rows, np.flatnonzero(~dataset.is_test)).all() or len(np.unique(rows)) < len(rows):
-        return False
-    labels = truth_in_split_order(dataset, split)[split.labelled_rows]
-    return bool(((labels >= 0) & (labels < len(split.old_classes))).all())
-
-
-def _read_split(path: Path) -> tuple[str, Split]:
-    """The digest of the data set it was made for, and the split, each value of its expected type."""
-    try:
-        value = read_json(path)
-        if value["version"] != _VERSION:
-            raise ValueError(f"version {value['version']!r}, {_VERSION} is expected")
-        return str(value["dataset"]), Split(
-            old_classes=tuple(_list_of(str, value, "old_classes")),
-            novel_classes=tuple(_list_of(str, value, "novel_classes")),
-            labelled_rows=np.array(_list_of(int, value, "labelled_rows"), dtype=np.int64),
-            unused_rows=np.array(_list_of(int, value, "unused_rows"), dtype=np.int64),
-            seed=int(value["seed"]),
-            label_ratio=float(value["label_ratio"]),
-        )
-    except FileNotFoundError:
-        raise DataError(f"There is no split at {path}.") from None
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise DataError(f"{path} is not a split ({type(error).__name__}: {error}).") from None
-
-
-def _list_of(kind: type[_T], value: dict[str, Any], key: str) -> list[_T]:
-    entries = value[key]
-    if not isinstance(entries, list) or not all(isinstance(entry, kind) for entry in entries):
-        raise TypeError(f"{key} is not a list of {kind.__name__}")
-    return entries

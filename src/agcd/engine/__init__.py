@@ -13,7 +13,7 @@ from agcd.errors import ConfigError, did_you_mean
 if TYPE_CHECKING:
     from agcd.config import TrainConfig
     from agcd.features.rows import Fill
-    from agcd.training.job import Job, Outcome
+    from agcd.training.job import Outcome, TrainingJob
 
 ENGINES = ("local", "torchrun", "ray")
 
@@ -26,7 +26,7 @@ class Engine(Protocol):
         """What computes the features that a store lacks."""
         ...
 
-    def fit(self, config: TrainConfig, job: Job) -> Outcome:
+    def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         """Train one run to its end, from wherever its folder says it stands."""
         ...
 
@@ -42,18 +42,28 @@ class Engine(Protocol):
         ...
 
 
-def open_engine(name: str = "local", *, address: str | None = None, processes: int | None = None) -> Engine:
+def open_engine(
+    name: str = "local",
+    *,
+    address: str | None = None,
+    processes: int | None = None,
+    nodes: int = 1,
+    rendezvous: str | None = None,
+) -> Engine:
     """The engine of that name.
 
     Parameters
     ----------
     address : where a Ray cluster listens; None starts one on this machine
     processes : how many processes work at a time; None is one per core, or what the cluster has
+    nodes, rendezvous : how many machines train together with torchrun, and ``HOST:PORT`` where they find each other
     """
     if name not in ENGINES:
         raise ConfigError(f"Unknown engine {name!r}.{did_you_mean(name, ENGINES)} There are {', '.join(ENGINES)}.")
     if address is not None and name != "ray":
         raise ConfigError(f"--address is for the engine ray, not for {name}.")
+    if (nodes > 1 or rendezvous is not None) and name != "torchrun":
+        raise ConfigError(f"--nodes and --rendezvous are for the engine torchrun, not for {name}.")
     if name == "ray":
         from agcd.engine.ray import RayEngine
 
@@ -61,7 +71,7 @@ def open_engine(name: str = "local", *, address: str | None = None, processes: i
     if name == "torchrun":
         from agcd.engine.torchrun import TorchrunEngine
 
-        return TorchrunEngine(processes)
+        return TorchrunEngine(processes, nodes, rendezvous)
     from agcd.engine.local import LocalEngine
 
     return LocalEngine(processes)

@@ -1,8 +1,8 @@
 """A training job and its outcome as files, so that other processes can do it: JSON, arrays and safetensors.
 
-team/  job.json  features.json (embeddings.npy)  labels.npz  start.safetensors       what is to be done
-       outcome.json  outcome.safetensors, or error.json                              what came of it
-       output.txt                                                                    what the processes printed
+torchrun/  job.json  features.json (embeddings.npy)  labels.npz  start.safetensors   what is to be done
+           outcome.json  outcome.safetensors, or error.json                          what came of it
+           output.txt                                                                what the processes printed
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from agcd.errors import AgcdError, EngineError
 from agcd.features.rows import RowFeatures, describe, reopen
 from agcd.io import read_json, write_json
 from agcd.training.fitted import Fitted
-from agcd.training.job import Job, Outcome
-from agcd.training.process_group import Team
+from agcd.training.job import Outcome, TrainingJob
+from agcd.training.process_group import ProcessGroup
 from agcd.types import LabelMapping, LabelState
 
 OUTPUT = "output.txt"
 _ARRAYS = ("y_class", "asked_round", "held_out", "passed")
 
 
-def write_job(folder: Path, config: TrainConfig, job: Job) -> None:
+def write_job(folder: Path, config: TrainConfig, job: TrainingJob) -> None:
     """Everything but ``evaluate`` and ``echo``, which stay behind; the run's folder is the one around ``folder``."""
     describe(job.features, folder)
     labels = job.labels
@@ -48,8 +48,8 @@ def write_job(folder: Path, config: TrainConfig, job: Job) -> None:
     write_json(folder / "job.json", facts)
 
 
-def read_job(folder: Path, team: Team) -> tuple[TrainConfig, Job]:
-    """What ``write_job`` stored, for one process of ``team``."""
+def read_job(folder: Path, group: ProcessGroup) -> tuple[TrainConfig, TrainingJob]:
+    """What ``write_job`` stored, for one process of ``group``."""
     facts, features = read_json(folder / "job.json"), reopen(folder)
     with np.load(folder / "labels.npz", allow_pickle=False) as arrays:
         told = {name: arrays[name] for name in _ARRAYS}
@@ -60,13 +60,21 @@ def read_job(folder: Path, team: Team) -> tuple[TrainConfig, Job]:
     if facts["previous"] is not None:
         previous = LabelMapping.from_json(facts["previous"])
     place = facts["n_slots"], facts["seed"], facts["round"], folder.parent
-    return TrainConfig.model_validate(facts["train"]), Job(features, labels, *place, start, previous, team=team)
+    return TrainConfig.model_validate(facts["train"]), TrainingJob(
+        features, labels, *place, start, previous, group=group
+    )
 
 
 def write_outcome(folder: Path, outcome: Outcome) -> None:
+    """The model first, ``outcome.json`` last: what has the second has both."""
     facts = {"facts": outcome.fitted.facts, "first": outcome.first.to_json(), "last": outcome.last.to_json()}
     replace(outcome.fitted, facts=dict(outcome.fitted.facts)).save(folder / "outcome.safetensors")
     write_json(folder / "outcome.json", facts)
+
+
+def has_outcome(folder: Path) -> bool:
+    """Whether ``write_outcome`` came to its end."""
+    return (folder / "outcome.json").exists()
 
 
 def read_outcome(folder: Path, features: RowFeatures) -> Outcome:

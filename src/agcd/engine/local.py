@@ -12,7 +12,7 @@ from agcd.config import TrainConfig
 from agcd.features.decoding import end_with_parent
 from agcd.features.extract import fill
 from agcd.training import fit
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import use_one_thread
 
 
@@ -24,7 +24,7 @@ class LocalEngine:
     def __init__(self, processes: int | None = None) -> None:
         self.processes = processes
 
-    def fit(self, config: TrainConfig, job: Job) -> Outcome:
+    def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         return fit(config, job)
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:

@@ -26,7 +26,7 @@ from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.rng import generator
 from agcd.strategies import select
 from agcd.training import fit
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.types import Dataset, LabelState, PoolView
 
@@ -34,6 +34,7 @@ N_IMAGES, IMAGE_SIZE = 24, (640, 480)
 N_SKIPPED = 4
 """The first images also wait for the decoding processes to start."""
 FEW_SLOTS, MANY_SLOTS = 16, 2048
+"""What depends on the number of slots is a straight line through these two."""
 N_EPOCHS = 3
 """The first one warms up; the fastest of the others counts, as other work on the machine only ever slows one down."""
 LONG = 4
@@ -113,7 +114,7 @@ def measure_extraction(images: Dataset, config: Config, folder: Path) -> tuple[E
 def _decode_seconds(images: Dataset, image_size: int) -> float:
     """Seconds of one core per image."""
     assert images.paths is not None
-    jobs = [views.Job(str(images.paths[i]), images.keys[i], (0, 1)) for i in range(N_SKIPPED)]
+    jobs = [views.ViewJob(str(images.paths[i]), images.keys[i], (0, 1)) for i in range(N_SKIPPED)]
     spec = views.ViewSpec(image_size)
     return seconds_of(lambda: [views.load_views(job, spec) for job in jobs]) / len(jobs)
 
@@ -170,7 +171,7 @@ def _train(
     ticks: list[float] = []
     folder.mkdir(parents=True)
     number = 0 if start is None else 1
-    job = Job(
+    job = TrainingJob(
         features,
         _labels(features.n_rows, n_rows, N_ASKED * number),
         n_slots,

@@ -1,8 +1,8 @@
-"""One of the processes that train together: ``torchrun … -m agcd.engine.rank RUN_DIR/team``.
+"""One of the processes that train together: ``torchrun … -m agcd.engine.rank RUN_DIR/torchrun``.
 
-They speak through gloo, as training runs on CPUs. Gradients are summed by one call per step. DistributedDataParallel
-would send while the backward pass still goes on, which for a tail of one block saves little; it would also take means,
-and search at every step for parameters that no loss reaches (GCD and μGCD have some).
+They communicate through gloo, as training runs on CPUs. Gradients are summed by one call per step.
+DistributedDataParallel would send while the backward pass still goes on, which for a tail of one block saves little; it
+would also take means, and search at every step for parameters that no loss reaches (GCD and μGCD have some).
 """
 
 from __future__ import annotations
@@ -11,24 +11,29 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import Store
+from torch.distributed.rendezvous import rendezvous
 
 from agcd.engine.job_files import read_job, write_error, write_outcome
 from agcd.errors import AgcdError
 from agcd.training import fit
-from agcd.training.process_group import Team, shares
+from agcd.training.process_group import ProcessGroup, shares
 
 UNTIL_CLOSED = "--until-closed"
 """End when standard input does: whoever started this process has ended then, however suddenly."""
+_LEAVE_TIMEOUT = timedelta(minutes=5)
+"""Far beyond what a barrier takes on a busy machine; whoever waits longer waits for a process that has died."""
 
 
-class Ranks:
-    """The processes of torch's default group as a ``Team``."""
+class TorchProcessGroup:
+    """Torch's default process group."""
 
     def __init__(self) -> None:
         self.size, self.rank = dist.get_world_size(), dist.get_rank()
@@ -37,7 +42,7 @@ class Ranks:
         whole: Tensor = _Gather.apply(own, shares(self.size, n), self.rank)  # type: ignore[no-untyped-call]
         return whole
 
-    def add_up(self, tensors: Iterable[Tensor]) -> None:
+    def all_reduce(self, tensors: Iterable[Tensor]) -> None:
         parts = list(tensors)
         if parts:
             flat = torch.cat([part.flatten() for part in parts])
@@ -45,11 +50,11 @@ class Ranks:
             for part, total in zip(parts, torch.split(flat, [part.numel() for part in parts]), strict=True):
                 part.copy_(total.view_as(part))
 
-    def follow(self, tensors: Iterable[Tensor]) -> None:
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
         for tensor in tensors:
             dist.broadcast(tensor, 0)
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         dist.barrier()
 
 
@@ -72,22 +77,36 @@ class _Gather(torch.autograd.Function):
         return gradients[0][ctx.own], None, None
 
 
-def train(folder: Path, team: Team) -> None:
-    """This process's part of the job in ``folder``; process 0 leaves the outcome there."""
-    config, job = read_job(folder, team)
+def train(folder: Path, group: ProcessGroup) -> None:
+    """This process's part of the job in ``folder``; rank 0 leaves the outcome there, and nobody goes before it has."""
+    config, job = read_job(folder, group)
     outcome = fit(config, job)
-    if team.rank == 0:
+    if group.rank == 0:
         write_outcome(folder, outcome)
-    team.wait()
+    group.barrier()
+
+
+def leave_together(store: Store, size: int) -> None:
+    """Return when every process is through with its last collective call, so that all may close their connections.
+
+    The barrier of gloo does not promise that: it lets one process go while another still waits for a message, and
+    whoever sees its partner's connection close then fails or aborts, after the work is done. The store is torchrun's
+    own process, which outlives all others, and is asked over a connection apart.
+    """
+    if store.add("agcd/through", 1) == size:
+        store.set("agcd/all_through", "")
+    store.wait(["agcd/all_through"], _LEAVE_TIMEOUT)
 
 
 def main(argv: Sequence[str]) -> None:
     folder = Path(argv[0])
     if UNTIL_CLOSED in argv[1:]:
         threading.Thread(target=_end_with_input, daemon=True).start()
-    dist.init_process_group("gloo")
+    store, rank, size = next(rendezvous("env://"))
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     try:
-        train(folder, Ranks())
+        train(folder, TorchProcessGroup())
+        leave_together(store, size)
     except AgcdError as error:
         write_error(folder, error)
         sys.exit(1)

@@ -26,9 +26,8 @@ from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features.backbones import Backbone
 from agcd.features.extract import check_space, missing_jobs, plan_shards, shown
 from agcd.features.store import FeatureStore
-from agcd.features.views import Job
-from agcd.training.job import Job as TrainJob
-from agcd.training.job import Outcome
+from agcd.features.views import ViewJob
+from agcd.training.job import Outcome, TrainingJob
 
 log = logging.getLogger("agcd")
 
@@ -38,6 +37,7 @@ _QUIET = {
 }
 _CONNECT = {"RAY_NUM_REDIS_GET_RETRIES": "1"}  # of 40 s; Ray would try twenty times
 _CONNECT_SECONDS = 5.0
+"""How long a cluster's head may take to answer; one that listens answers at once."""
 _CHUNKS_AHEAD = 2
 """Per worker: the next one waits there, and a slow worker holds back no more than that."""
 
@@ -82,7 +82,7 @@ class RayEngine:
             raise StorageError(f"Workers wrote features that {store.folder} does not show here: is it shared? {KEPT}")
         return bad
 
-    def fit(self, config: TrainConfig, job: TrainJob) -> Outcome:
+    def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         """On this machine; training on several is the engine torchrun's business."""
         return LocalEngine(self.processes).fit(config, job)
 
@@ -133,7 +133,7 @@ class RayEngine:
         return ray
 
     def _write_shards(
-        self, store: FeatureStore, backbone: Backbone, shards: Sequence[Sequence[Job]], advance: Callable[[], None]
+        self, store: FeatureStore, backbone: Backbone, shards: Sequence[Sequence[ViewJob]], advance: Callable[[], None]
     ) -> dict[str, str]:
         bad: dict[str, str] = {}
         kind = "GPU" if backbone.device.type == "cuda" else "CPU"

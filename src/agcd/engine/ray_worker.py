@@ -18,7 +18,7 @@ from agcd.features.decoding import decoded
 from agcd.features.extract import computed, write_shard
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
-from agcd.features.views import Job
+from agcd.features.views import ViewJob
 from agcd.io import read_json
 from agcd.training.loop import use_one_thread
 
@@ -74,7 +74,7 @@ class ShardWriter:
         self._n_decoders = int(ray.get_runtime_context().was_current_actor_reconstructed)
 
     def __call__(self, chunk: list[tuple[str, str, list[int]]]) -> dict[str, str]:
-        jobs = [Job(path, key, tuple(views)) for path, key, views in chunk]
+        jobs = [ViewJob(path, key, tuple(views)) for path, key, views in chunk]
         crops = decoded(jobs, self._backbone.view_spec, self._n_decoders)
         with closing(computed(self._backbone, crops)) as done:
             return write_shard(self._store, done)

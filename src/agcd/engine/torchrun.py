@@ -12,27 +12,32 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from agcd.config import TrainConfig
-from agcd.engine.job_files import OUTPUT, read_error, read_outcome, write_job
+from agcd.engine.job_files import OUTPUT, has_outcome, read_error, read_outcome, write_job
 from agcd.engine.local import LocalEngine
 from agcd.engine.rank import UNTIL_CLOSED
 from agcd.errors import AgcdError, ConfigError, EngineError
-from agcd.training.job import Job, Outcome
-from agcd.training.loop import LOG, continue_log, epochs_done, read_log
+from agcd.features.rows import RowFeatures
+from agcd.training.job import Outcome, TrainingJob
+from agcd.training.loop import LOG, Log, continue_log, epochs_done, read_log, rewrite_log
 
 log = logging.getLogger("agcd")
 
 _ALL_ROWS_AT_ONCE = {"pim"}
 """Trainers without batches that could be shared."""
 _LOOK_SECONDS = 0.2
+"""How often the log is read: seldom enough to cost nothing beside an epoch, often enough for a progress bar."""
 _END_SECONDS = 30.0
+"""How long processes may take to end when asked, before they are killed."""
 
 
 class TorchrunEngine(LocalEngine):
@@ -51,31 +56,43 @@ class TorchrunEngine(LocalEngine):
             raise ConfigError(f"{nodes} machines need an address where they find each other: HOST:PORT.")
         self.nodes, self.rendezvous = nodes, rendezvous
 
-    def fit(self, config: TrainConfig, job: Job) -> Outcome:
-        """As one process would, to float tolerance; ``job.evaluate`` is not called, as nobody here has the model."""
+    def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
+        """As one process would, to float tolerance.
+
+        ``job.evaluate`` measures the final model alone, since nobody here has those of the epochs before it; what it
+        finds joins the last line of the log.
+        """
         if config.trainer in _ALL_ROWS_AT_ONCE:
             log.info("the trainer %s takes all rows at once: it runs in one process", config.trainer)
             return super().fit(config, job)
         if self.nodes * self._processes_here == 1:
             return super().fit(config, job)
-        folder = (job.run_dir / "team").resolve()
+        if job.run_dir:
+            return self._fit_in(job.run_dir, config, job)
+        with tempfile.TemporaryDirectory() as folder:  # processes are handed their job by files
+            return self._fit_in(Path(folder), config, job)
+
+    def _fit_in(self, run_dir: Path, config: TrainConfig, job: TrainingJob) -> Outcome:
+        folder = (run_dir / "torchrun").resolve()
         shutil.rmtree(folder, ignore_errors=True)
         write_job(folder, config, job)
-        n_done = epochs_done(job.run_dir)
-        continue_log(job.run_dir / LOG, n_done)
+        n_done = epochs_done(run_dir)
+        continue_log(run_dir / LOG, n_done)
         with self._started(folder) as torchrun:
-            _follow(torchrun, job, n_done)
-        if torchrun.returncode:
-            raise _failure(folder, torchrun.returncode)
-        outcome = read_outcome(folder, job.features)
+            _follow(torchrun, run_dir / LOG, n_done, job.echo)
+        outcome = _outcome(folder, job.features, torchrun.returncode)
         shutil.rmtree(folder)
+        if job.evaluate:
+            log.info("torchrun measures the final model only: the log has no figures of earlier epochs")
+            _log_evaluation(run_dir / LOG, job.evaluate(outcome.fitted))
         return outcome
 
     @contextmanager
     def _started(self, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         """torchrun with its processes, which are gone at the end: by themselves, or because nobody waits for them."""
         threads = max(1, torch.get_num_threads() // self._processes_here)
-        command = [*self._options(), str(folder)]
+        logs = ["--log-dir", str(folder / "logs")]  # else every run leaves an empty folder among temporary files
+        command = [*logs, *self._options(), str(folder)]
         if self.nodes > 1:
             log.warning("Start this on each other machine: torchrun %s", " ".join(command))
         with (folder / OUTPUT).open("wb") as output:
@@ -103,15 +120,15 @@ class TorchrunEngine(LocalEngine):
         return self.processes or os.cpu_count() or 1
 
 
-def _follow(torchrun: subprocess.Popen[bytes], job: Job, n_seen: int) -> None:
+def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Log | None) -> None:
     """Echo the lines of the run's log behind the first ``n_seen`` as they appear, until torchrun ends."""
     ended = False
     while not ended:
         ended = torchrun.poll() is not None  # before the look, so that the last lines are seen
-        lines = read_log(job.run_dir / LOG)
+        lines = read_log(path)
         for line in lines[n_seen:]:
-            if job.echo:
-                job.echo(line)
+            if echo:
+                echo(line)
         n_seen = len(lines)
         if not ended:
             time.sleep(_LOOK_SECONDS)
@@ -127,6 +144,22 @@ def _end(torchrun: subprocess.Popen[bytes]) -> None:
                 torchrun.wait(_END_SECONDS)
             except subprocess.TimeoutExpired:
                 continue
+
+
+def _outcome(folder: Path, features: RowFeatures, code: int) -> Outcome:
+    """What the processes left behind. A whole outcome counts, however they ended after it was written."""
+    if not has_outcome(folder):
+        raise _failure(folder, code)
+    if code:
+        log.warning("A training process ended with an error after the model was complete; nothing is lost.")
+    return read_outcome(folder, features)
+
+
+def _log_evaluation(path: Path, figures: dict[str, Any]) -> None:
+    lines = read_log(path)
+    if lines:  # training of no epochs has no line to add to
+        lines[-1]["evaluation"] = figures
+        rewrite_log(path, lines)
 
 
 def _failure(folder: Path, code: int) -> AgcdError:

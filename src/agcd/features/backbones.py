@@ -35,11 +35,13 @@ TOYS = ("toy", "toy_conv")
 Triple = tuple[float, float, float]
 Run = Callable[[NDArray[np.uint8]], Tensor]
 _TOY_SEED = 7
+"""Of the toys' weights; their fingerprints hold it."""
 _CROPS_PER_PASS = 4
 """On a CPU more crops at once are slower: their activations no longer fit the allocator's reused memory."""
 _SMALL_CROPS_PER_PASS = 32
 """Below 224 pixels a layer of four crops takes less time than its call does."""
 _CROPS_ON_GPU = 256
+"""A pass of a few crops leaves most of a GPU idle."""
 _RULE = 1
 """Raise when the meaning of cached numbers changes, so that old caches are not read as new ones."""
 
@@ -100,16 +102,24 @@ class Backbone:
         """How many crops of several images may share a pass; 1 if every image has passes of its own."""
         if self.device.type != "cpu":
             return _CROPS_ON_GPU
-        step = crops_per_pass(self.image_size)
-        return step if step > _CROPS_PER_PASS else 1
+        return crops_per_pass(self.image_size) if self._fills_passes else 1
+
+    @property
+    def _fills_passes(self) -> bool:
+        """Whether crops are so small that those of several images share a pass, always of the same length."""
+        return crops_per_pass(self.image_size) > _CROPS_PER_PASS
 
     def _in_passes(self, run: Run, crops: NDArray[np.uint8]) -> Tensor:
+        """``run`` over the crops, on a CPU a few at a time; on a GPU the caller keeps to ``crops_together``."""
+        if len(crops) == 0:
+            return torch.empty((0, *self.token_shape))
         if self.device.type != "cpu":
-            return run(crops) if len(crops) else torch.empty((0, *self.token_shape))
-        step = crops_per_pass(self.image_size)
-        fixed = step > _CROPS_PER_PASS
-        parts = [_one_pass(run, crops[i : i + step], step if fixed else 0) for i in range(0, len(crops), step)]
-        return torch.cat(parts) if parts else torch.empty((0, *self.token_shape))
+            return run(crops)
+        length = crops_per_pass(self.image_size)
+        passes = [crops[start : start + length] for start in range(0, len(crops), length)]
+        if self._fills_passes:
+            return torch.cat([_padded_pass(run, part, length) for part in passes])
+        return torch.cat([run(part) for part in passes])
 
     def new_tail(self) -> nn.Module:
         """A fresh copy of the pretrained tail."""
@@ -133,13 +143,13 @@ def crops_per_pass(image_size: int) -> int:
     return max(_CROPS_PER_PASS, min(_SMALL_CROPS_PER_PASS, _CROPS_PER_PASS * 224**2 // image_size**2))
 
 
-def _one_pass(run: Run, crops: NDArray[np.uint8], length: int) -> Tensor:
-    """``run`` over the crops, with blank ones up to ``length``.
+def _padded_pass(run: Run, crops: NDArray[np.uint8], length: int) -> Tensor:
+    """``run`` over the crops, with blank ones behind them up to ``length``.
 
     Kernels are chosen by the shape of the whole pass. With one shape for all, the numbers of a crop depend neither on
     its place in the pass nor on the others in it.
     """
-    blank = np.zeros((max(0, length - len(crops)), *crops.shape[1:]), np.uint8)
+    blank = np.zeros((length - len(crops), *crops.shape[1:]), np.uint8)
     return run(np.concatenate([crops, blank]))[: len(crops)]
 
 

@@ -24,18 +24,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agcd.errors import DataError
-from agcd.features.views import Bad, Job, ViewSpec, load_views
+from agcd.features.views import Bad, ViewJob, ViewSpec, load_views
 
 log = logging.getLogger("agcd")
 
 Decoded = NDArray[np.uint8] | Bad
 _AHEAD_PER_WORKER = 4
+"""Images that wait for each worker, so that none is idle; also the most that a dying one puts under suspicion."""
 _SECONDS_PER_IMAGE = 120
 _MEMORY_LIMIT = 8 * 2**30
+"""Far beyond what any honest image needs: beyond it a file counts as one that cannot be decoded."""
 _DEATHS_IN_A_ROW = 3
+"""So many in a row are no longer the fault of one file."""
 
 
-def decoded(jobs: Sequence[Job], spec: ViewSpec, workers: int) -> Iterator[tuple[Job, Decoded]]:
+def decoded(jobs: Sequence[ViewJob], spec: ViewSpec, workers: int) -> Iterator[tuple[ViewJob, Decoded]]:
     """Every job with its crops, in the order given; ``workers`` 0 decodes in this process."""
     if workers == 0:
         yield from ((job, load_views(job, spec)) for job in jobs)
@@ -53,7 +56,7 @@ def decoded(jobs: Sequence[Job], spec: ViewSpec, workers: int) -> Iterator[tuple
             done += len(suspects)
 
 
-def _one_by_one(jobs: Sequence[Job], spec: ViewSpec) -> Iterator[tuple[Job, Decoded]]:
+def _one_by_one(jobs: Sequence[ViewJob], spec: ViewSpec) -> Iterator[tuple[ViewJob, Decoded]]:
     """Each job in a process of its own, so that a death names the file that caused it."""
     deaths = 0
     for job in jobs:
@@ -71,7 +74,7 @@ def _one_by_one(jobs: Sequence[Job], spec: ViewSpec) -> Iterator[tuple[Job, Deco
         yield job, crops
 
 
-def _pooled(jobs: Sequence[Job], spec: ViewSpec, workers: int) -> Iterator[Decoded]:
+def _pooled(jobs: Sequence[ViewJob], spec: ViewSpec, workers: int) -> Iterator[Decoded]:
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
     waiting: deque[Future[Decoded]] = deque()
@@ -120,7 +123,7 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def work(job: Job, spec: ViewSpec) -> Decoded:
+def work(job: ViewJob, spec: ViewSpec) -> Decoded:
     """``load_views`` inside a worker; the alarm ends a decoder that hangs."""
     alarm = getattr(signal, "alarm", lambda seconds: None)
     alarm(_SECONDS_PER_IMAGE)

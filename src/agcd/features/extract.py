@@ -27,7 +27,7 @@ from agcd.errors import StorageError
 from agcd.features.backbones import Backbone, Run
 from agcd.features.decoding import Decoded, decoded
 from agcd.features.store import SHARD_BYTES, FeatureStore, Half, Item
-from agcd.features.views import Bad, Job
+from agcd.features.views import Bad, ViewJob
 
 log = logging.getLogger("agcd")
 
@@ -57,7 +57,7 @@ def fill(
     return bad
 
 
-def missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], bad: dict[str, str]) -> list[Job]:
+def missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], bad: dict[str, str]) -> list[ViewJob]:
     """One job per content that lacks views; rows of equal content share it."""
     paths: dict[str, Path] = {}
     n_views: defaultdict[str, int] = defaultdict(int)
@@ -68,11 +68,13 @@ def missing_jobs(store: FeatureStore, wanted: Sequence[tuple[str, Path, int]], b
     for key, path in paths.items():
         lacking = store.missing((key, view) for view in range(n_views[key]))
         if lacking and key not in bad:
-            jobs.append(Job(str(path), key, tuple(view for _, view in lacking)))
+            jobs.append(ViewJob(str(path), key, tuple(view for _, view in lacking)))
     return jobs
 
 
-def plan_shards(store: FeatureStore, jobs: Sequence[Job], shard_bytes: int = SHARD_BYTES) -> list[Sequence[Job]]:
+def plan_shards(
+    store: FeatureStore, jobs: Sequence[ViewJob], shard_bytes: int = SHARD_BYTES
+) -> list[Sequence[ViewJob]]:
     """The jobs cut into shards before anything is computed, so that who computes them plays no part in the files."""
     shards, start, n_bytes = [], 0, 0
     for i, job in enumerate(jobs):
@@ -83,7 +85,7 @@ def plan_shards(store: FeatureStore, jobs: Sequence[Job], shard_bytes: int = SHA
     return shards
 
 
-def write_shard(store: FeatureStore, done: Iterable[tuple[Job, Half | Bad]]) -> dict[str, str]:
+def write_shard(store: FeatureStore, done: Iterable[tuple[ViewJob, Half | Bad]]) -> dict[str, str]:
     """Store the features of one shard's jobs; return the unusable keys with their reasons."""
     bad: dict[str, str] = {}
     items: list[Item] = []
@@ -105,7 +107,7 @@ def write_shard(store: FeatureStore, done: Iterable[tuple[Job, Half | Bad]]) -> 
 def _run(
     store: FeatureStore,
     backbone: Backbone,
-    jobs: Sequence[Job],
+    jobs: Sequence[ViewJob],
     workers: int,
     shard_bytes: int,
     advance: Callable[[], None],
@@ -117,16 +119,18 @@ def _run(
     return bad
 
 
-def _counted(done: Iterable[tuple[Job, Half | Bad]], advance: Callable[[], None]) -> Iterator[tuple[Job, Half | Bad]]:
+def _counted(
+    done: Iterable[tuple[ViewJob, Half | Bad]], advance: Callable[[], None]
+) -> Iterator[tuple[ViewJob, Half | Bad]]:
     for pair in done:
         yield pair
         advance()
 
 
-def computed(backbone: Backbone, pairs: Iterator[tuple[Job, Decoded]]) -> Generator[tuple[Job, Half | Bad]]:
+def computed(backbone: Backbone, pairs: Iterator[tuple[ViewJob, Decoded]]) -> Generator[tuple[ViewJob, Half | Bad]]:
     """The cached input of every job's crops, in order."""
     run, n_threads = backbone.opened(), torch.get_num_threads() if backbone.device.type == "cpu" else 1
-    waiting: deque[Future[list[tuple[Job, Half | Bad]]]] = deque()
+    waiting: deque[Future[list[tuple[ViewJob, Half | Bad]]]] = deque()
     with _single_core_threads(n_threads) as pool:
         for group in _grouped(pairs, backbone.crops_together):
             waiting.append(pool.submit(_one_group, run, group))
@@ -136,9 +140,9 @@ def computed(backbone: Backbone, pairs: Iterator[tuple[Job, Decoded]]) -> Genera
             yield from future.result()
 
 
-def _grouped(pairs: Iterable[tuple[Job, Decoded]], n_crops: int) -> Iterator[list[tuple[Job, Decoded]]]:
+def _grouped(pairs: Iterable[tuple[ViewJob, Decoded]], n_crops: int) -> Iterator[list[tuple[ViewJob, Decoded]]]:
     """Neighbours with at most ``n_crops`` views together; an image that has more stands alone."""
-    group: list[tuple[Job, Decoded]] = []
+    group: list[tuple[ViewJob, Decoded]] = []
     for job, crops in pairs:
         if group and sum(len(other.views) for other, _ in group) + len(job.views) > n_crops:
             yield group
@@ -148,7 +152,7 @@ def _grouped(pairs: Iterable[tuple[Job, Decoded]], n_crops: int) -> Iterator[lis
         yield group
 
 
-def _one_group(run: Run, group: Sequence[tuple[Job, Decoded]]) -> list[tuple[Job, Half | Bad]]:
+def _one_group(run: Run, group: Sequence[tuple[ViewJob, Decoded]]) -> list[tuple[ViewJob, Half | Bad]]:
     good = [crops for _, crops in group if not isinstance(crops, Bad)]
     values = run(np.concatenate(good)).numpy() if good else np.empty(0, np.float32)
     parts = iter(np.split(values, np.cumsum([len(crops) for crops in good])[:-1]))

@@ -18,7 +18,7 @@ from agcd.features.backbones import Backbone, load_backbone
 from agcd.features.extract import fill as fill_here
 from agcd.features.store import Allocate, FeatureStore
 from agcd.features.tails import ResidualAdapter
-from agcd.features.views import Bad, Job, load_views
+from agcd.features.views import Bad, ViewJob, load_views
 from agcd.io import digest, digest_bytes, read_json, write_json
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
 
@@ -197,7 +197,7 @@ class OnlineRows:
 
     def _computed(self, rows: IntArray, views: IntArray) -> Tensor:
         jobs = [
-            Job(str(self._paths[row]), self._keys[row], (view,))
+            ViewJob(str(self._paths[row]), self._keys[row], (view,))
             for row, view in zip(rows.tolist(), views.tolist(), strict=True)
         ]
         spec = self._backbone.view_spec

@@ -37,7 +37,7 @@ class ViewSpec:
         return round(self.image_size * 256 / 224)
 
 
-class Job(NamedTuple):
+class ViewJob(NamedTuple):
     """One file to decode: where it is, what its content was when it was scanned, and which views are wanted."""
 
     path: str
@@ -85,7 +85,7 @@ def _resized(image: Image.Image, short: int) -> Image.Image:
     return image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
 
 
-def load_views(job: Job, spec: ViewSpec) -> NDArray[np.uint8] | Bad:
+def load_views(job: ViewJob, spec: ViewSpec) -> NDArray[np.uint8] | Bad:
     """Decode and render one file, or say why not; it never raises on account of the file."""
     try:
         content = read_file(Path(job.path))

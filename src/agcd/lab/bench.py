@@ -1,24 +1,35 @@
-"""Data sets × strategies × seeds: checks everything first, runs it, writes results and tables."""
+"""Data sets × strategies × seeds: all is checked first, then run in parallel, and written as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from agcd.engine import Engine
+from agcd.config import ROUND_SETTINGS
+from agcd.data.health import describe_health
+from agcd.engine import Engine, open_engine
 from agcd.errors import ConfigError, did_you_mean
+from agcd.features import open_features
 from agcd.io import atomic_write
-from agcd.lab.cells import NO_QUERY, Cell
-from agcd.lab.presets import with_preset
-from agcd.lab.results import rounds_table, summary_table, write_results
-from agcd.lab.runner import Say, run_bench, say_at_once
+from agcd.lab.cells import NO_QUERY, Cell, load, records_path, run_base, run_cell
+from agcd.lab.published import with_preset
+from agcd.lab.results import Record, rounds_table, summary_table, write_results
 from agcd.session import strategy_settings
 from agcd.strategies import list_strategies, select
 from agcd.training import get_trainer
 from agcd.types import PoolView
+
+Progress = Callable[[str], None]
+"""Takes a line about how far the work has come."""
+
+
+def print_now(line: str) -> None:
+    """Print without delay, also into a file or a pipe, where somebody may be watching a long run."""
+    print(line, flush=True)
 
 
 def make_cells(
@@ -40,27 +51,75 @@ def check_cells(cells: Sequence[Cell]) -> None:
     for cell in {(cell.strategy, str(cell.settings)): cell for cell in cells}.values():
         get_trainer(cell.config.train.trainer)
         if cell.strategy != NO_QUERY:
-            _rehearse(cell)
+            _dry_run(cell)
 
 
-def _rehearse(cell: Cell) -> None:
+def _dry_run(cell: Cell) -> None:
     """Ask the strategy, with its options, about a pool made up for it: a wrong name or option shows at once."""
     if ":" not in cell.strategy and cell.strategy not in list_strategies():
         hint = did_you_mean(cell.strategy, [NO_QUERY, *list_strategies()])
         raise ConfigError(f"Unknown strategy {cell.strategy!r}.{hint}")
     rng = np.random.default_rng(0)
+    # 40 rows to choose 5 from and 8 labelled ones, 6 slots of which 3 are old: small, and no part of it is empty.
     probs, features = rng.dirichlet(np.ones(6), size=48), rng.normal(size=(48, 4))
     view = PoolView(np.arange(40), probs[:40], features[:40], features[40:], np.arange(8) % 6, n_old=3)
     select(view, cell.strategy, 5, rng, strategy_settings(cell.config.query))
 
 
 def report_bench(
-    cells: Sequence[Cell], out: Path, cache_dir: Path, *, engine: Engine | None = None, say: Say = say_at_once
+    cells: Sequence[Cell], out: Path, cache_dir: Path, *, engine: Engine | None = None, progress: Progress = print_now
 ) -> str:
     """Run all cells and write ``results.parquet``, ``results.csv`` and ``results.md`` into ``out``."""
-    records = run_bench(cells, out, cache_dir, engine=engine, say=say)
+    records = run_bench(cells, out, cache_dir, engine=engine, progress=progress)
     write_results(records, out)
     text = summary_table(records) + "\n" + rounds_table(records)
     with atomic_write(out / "results.md") as aside:
         aside.write_text(text, encoding="utf-8")
     return text
+
+
+def run_bench(
+    cells: Sequence[Cell], out: Path, cache_dir: Path, *, engine: Engine | None = None, progress: Progress = print_now
+) -> list[Record]:
+    """Records of all cells, in the order of ``cells``; what is finished is not run again.
+
+    Features come first, then base models, then rounds, so that no two processes wait for the same one.
+    """
+    engine = engine or open_engine()
+    _compute_features(cells, cache_dir, engine, progress)
+    # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
+    todo = [cell for cell in cells if not records_path(cell, out).exists()]
+    bases = list({_base_of(cell): cell for cell in todo}.values())
+    place = out.absolute(), cache_dir.absolute()  # workers may stand elsewhere
+    names = [f"base: {cell.data} seed {cell.seed}" for cell in bases]
+    _wait_for_all(engine.run(run_base, [(cell, *place) for cell in bases]), names, progress)
+    names = [f"rounds: {cell.data} {cell.strategy} seed {cell.seed}" for cell in todo]
+    _wait_for_all(engine.run(run_cell, [(cell, *place) for cell in todo]), names, progress)
+    return [record for cell in cells for record in run_cell(cell, out, cache_dir)]
+
+
+def _compute_features(cells: Sequence[Cell], cache_dir: Path, engine: Engine, progress: Progress) -> None:
+    """The features of every data set and backbone once, after a word about the health of each."""
+    distinct = {(cell.data, str(cell.settings.get("backbone"))): cell for cell in cells}.values()
+    datasets = [load(cell, cache_dir).dataset for cell in distinct]
+    for dataset in datasets:
+        for line in describe_health(dataset):
+            progress(line)
+    for cell, dataset in zip(distinct, datasets, strict=True):
+        open_features(dataset, cell.config.backbone, cache_dir, fill=engine.fill)
+
+
+def _base_of(cell: Cell) -> str:
+    """Equal for cells that start from the same base model: what is asked and learned later plays no part in it."""
+    settings = {name: value for name, value in cell.settings.items() if name != "query"}
+    train = {name: value for name, value in settings.pop("train", {}).items() if name not in ROUND_SETTINGS}
+    settings |= {"train": train} if train else {}
+    return repr((cell.data, cell.seed, settings, cell.split))
+
+
+def _wait_for_all(finished: Iterable[tuple[int, Any]], names: Sequence[str], progress: Progress) -> None:
+    """Wait until every task is done, with a line and an estimate of the time left for each."""
+    started = time.monotonic()
+    for n, (i, _) in enumerate(finished, 1):
+        left = (time.monotonic() - started) / n * (len(names) - n)
+        progress(f"{n}/{len(names)} {names[i]}, about {left / 60:.0f} min left")

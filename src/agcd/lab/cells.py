@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from agcd.config import Config, make_config
-from agcd.data.sources import load_dataset
 from agcd.data.splits import save_split, start_state, truth_in_split_order
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
 from agcd.io import digest, read_json, write_json
-from agcd.lab.evaluator import Examiner, make_examiner
-from agcd.lab.splits import split_of
-from agcd.lab.validation import validation_part
+from agcd.lab.datasets import load_data
+from agcd.lab.evaluator import Evaluator, make_evaluator
+from agcd.lab.starts import split_of, validation_part
+from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels
 from agcd.training.loop import LOG, read_log
 from agcd.types import Dataset, LabelState, Query, Split
@@ -59,12 +59,12 @@ class Prepared(Loaded):
     """A cell's data with its features, and who measures on it."""
 
     features: RowFeatures
-    examiner: Examiner
+    evaluator: Evaluator
 
 
 def load(cell: Cell, cache_dir: Path) -> Loaded:
     """Read the data and make the split of the cell's seed; what cannot be run is refused here."""
-    dataset = load_dataset(cell.data, cache_dir=cache_dir)
+    dataset = load_data(cell.data, cache_dir)
     if len(dataset.classes) < 2:
         raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
     options = dict(cell.split)
@@ -86,8 +86,8 @@ def prepare(cell: Cell, cache_dir: Path) -> Prepared:
     loaded = load(cell, cache_dir)
     dataset, split = loaded.dataset, loaded.split
     features = open_features(dataset, cell.config.backbone, cache_dir)
-    examiner = make_examiner(dataset, split, truth_in_split_order(dataset, split), features)
-    return Prepared(dataset, split, loaded.labels, loaded.n_slots, loaded.split_words, features, examiner)
+    evaluator = make_evaluator(dataset, split, truth_in_split_order(dataset, split), features)
+    return Prepared(dataset, split, loaded.labels, loaded.n_slots, loaded.split_words, features, evaluator)
 
 
 def check_budget(budget: int | None, labels: LabelState) -> None:
@@ -111,7 +111,7 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
     records = [_record(cell, prepared, session, session.train(), None)]
     for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
         query = session.ask()
-        session.tell(query.rows, prepared.examiner.answer(query.rows))
+        session.tell(query.rows, prepared.evaluator.answer(query.rows))
         records.append(_record(cell, prepared, session, session.train(), query))
     save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
     write_json(path, records)
@@ -120,24 +120,10 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
 
 def open_session(cell: Cell, prepared: Prepared, out: Path) -> Session:
     """The session of a cell, with its runs where every cell that needs the same run finds them."""
-    folders = SharedFolders(out, cell_dir(cell, out))
+    store = KeyedRuns(out, cell_dir(cell, out))
     return Session(
-        prepared.features, prepared.labels, cell.config, prepared.n_slots, folders, evaluate=prepared.examiner
+        prepared.features, prepared.labels, cell.config, prepared.n_slots, store, evaluate=prepared.evaluator
     )
-
-
-@dataclass(frozen=True)
-class SharedFolders:
-    """Runs by key, so that no table ever computes the same run twice; queries by cell."""
-
-    out: Path
-    cell_dir: Path
-
-    def run(self, number: int, key: str) -> Path:
-        return self.out / "runs" / key
-
-    def query(self, number: int) -> Path:
-        return self.cell_dir / f"query-{number:03d}.json"
 
 
 def records_path(cell: Cell, out: Path) -> Path:
@@ -150,7 +136,8 @@ def cell_dir(cell: Cell, out: Path) -> Path:
 
 
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:
-    measured = prepared.examiner.full(done.fitted, done.last, session.labels)
+    measured = prepared.evaluator.full(done.fitted, done.last, session.labels)
+    assert done.folder is not None
     epochs = [line["evaluation"]["acc_all"] for line in read_log(done.folder / LOG)]
     return {
         "data": cell.data,
@@ -165,6 +152,6 @@ def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query
         "n_slots": done.fitted.n_slots,
         "best_on_test": max(epochs, default=measured["acc_all"]),
         "seconds": done.metrics["seconds"],
-        "on_test": prepared.examiner.on_test,
+        "on_test": prepared.evaluator.on_test,
         **measured,
     }

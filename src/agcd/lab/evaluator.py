@@ -15,7 +15,7 @@ from agcd.types import Dataset, IntArray, LabelMapping, LabelState, Split
 
 
 @dataclass(frozen=True)
-class Examiner:
+class Evaluator:
     """The truth of every row, as class numbers with the old classes first, and the rows to measure on."""
 
     features: RowFeatures
@@ -62,7 +62,7 @@ class Examiner:
         return np.asarray([number[name] for name in labels.classes], np.int64)
 
 
-def make_examiner(dataset: Dataset, split: Split, truth: IntArray, features: RowFeatures) -> Examiner:
+def make_evaluator(dataset: Dataset, split: Split, truth: IntArray, features: RowFeatures) -> Evaluator:
     """Measure on the test rows; where there are none, on the unlabelled training rows, and say so."""
     usable = np.ones(dataset.n_rows, bool)
     usable[list(features.bad_rows)] = False
@@ -74,7 +74,7 @@ def make_examiner(dataset: Dataset, split: Split, truth: IntArray, features: Row
         usable[split.labelled_rows] = usable[split.unused_rows] = False
         rows = np.flatnonzero(usable)
     names = split.old_classes + split.novel_classes
-    return Examiner(features, names, truth, rows, len(split.old_classes), on_test)
+    return Evaluator(features, names, truth, rows, len(split.old_classes), on_test)
 
 
 def rounded(values: dict[str, float]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
+from uuid import uuid4
 
-from agcd.app.store.events import new_uid
 from agcd.errors import StorageError
 
 _POLL_SECONDS = 0.2
+"""Between two looks at a running round, which takes seconds to minutes."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Annotator:
         n_answers = 0
         while (row := self.call("/api/question", who=self.who, holder="a-script-holds-it")["row"]) is not None:
             said = {"row": row, "kind": "label", "name": self.truth(row)}
-            self.call("/api/answers", {"uid": new_uid(), "who": self.who, "answers": [said]})
+            self.call("/api/answers", {"uid": uuid4().hex, "who": self.who, "answers": [said]})
             n_answers += 1
         return n_answers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +43,13 @@ def summary_table(records: Sequence[Record]) -> str:
     for data in unique(r["data"] for r in records):
         rows = [r for r in records if r["data"] == data]
         last = [r for r in rows if r["round"] == last_round(rows, r["strategy"])]
-        lines = [
-            f"**{Path(data).name}**, {len({r['seed'] for r in last})} seeds",
-            "",
-            "| strategy | labels | " + " | ".join(_COLUMNS.values()) + " |",
-            "|---|---|" + "---|" * len(_COLUMNS),
-        ]
+        lines = []
         for strategy in unique(r["strategy"] for r in last):
             own = [r for r in last if r["strategy"] == strategy]
-            figures = " | ".join(mean_std([r[c] for r in own], percent=c in _PERCENT) for c in _COLUMNS)
-            lines.append(f"| {strategy} | {own[0]['n_queried']} | {figures} |")
-        blocks.append("\n".join(lines))
+            figures = [mean_std([r[c] for r in own], percent=c in _PERCENT) for c in _COLUMNS]
+            lines.append([strategy, str(own[0]["n_queried"]), *figures])
+        title = f"**{Path(data).name}**, {len({r['seed'] for r in last})} seeds"
+        blocks.append(f"{title}\n\n{markdown_table(['strategy', 'labels', *_COLUMNS.values()], lines)}")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -63,17 +59,23 @@ def rounds_table(records: Sequence[Record]) -> str:
     for data in unique(r["data"] for r in records):
         rows = [r for r in records if r["data"] == data]
         numbers = sorted({r["round"] for r in rows})
-        lines = [
-            f"**{Path(data).name}**, All after each round",
-            "",
-            "| strategy | " + " | ".join("base" if n == 0 else f"round {n}" for n in numbers) + " |",
-            "|---|" + "---|" * len(numbers),
-        ]
+        lines = []
         for strategy in unique(r["strategy"] for r in rows):
             cells = [[r["acc_all"] for r in rows if r["strategy"] == strategy and r["round"] == n] for n in numbers]
-            lines.append(f"| {strategy} | " + " | ".join(mean_std(c, percent=True) for c in cells) + " |")
-        blocks.append("\n".join(lines))
+            lines.append([strategy, *(mean_std(c, percent=True) for c in cells)])
+        heads = ["strategy", *("base" if n == 0 else f"round {n}" for n in numbers)]
+        blocks.append(f"**{Path(data).name}**, All after each round\n\n{markdown_table(heads, lines)}")
     return "\n\n".join(blocks) + "\n"
+
+
+def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table without a final newline; each line has as many cells as there are ``heads``."""
+    rule = "|" + "---|" * len(heads)
+    return "\n".join([_markdown_line(heads), rule, *map(_markdown_line, lines)])
+
+
+def _markdown_line(cells: Sequence[str]) -> str:
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
 
 
 def last_round(records: Sequence[Record], strategy: str) -> int:

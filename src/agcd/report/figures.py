@@ -1,4 +1,7 @@
-"""The numbers of a story as charts. A function returns None where there is nothing to draw."""
+"""The numbers of a story as charts, and its features on a plane.
+
+A function returns None where there is nothing to draw. On maps cool dots are old classes, warm triangles novel ones.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +10,46 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
-from agcd.report.story import Confidence, Estimate, RoundFacts
-from agcd.report.style import INK, MARKERS, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, share_axis
-from agcd.report.words import is_known, shown
-from agcd.types import FloatArray
+from agcd import plotting
+from agcd.plotting import DASHES, FAINT, INK, MARKERS, MUTED, NEW, OLD, OURS, Stroke, house_style, line_key
+from agcd.report.story import Confidence, Estimate, FeatureMap, RoundFacts
+from agcd.report.words import count, is_known, shown
+from agcd.types import BoolArray, FloatArray
 
 Rounds = tuple[RoundFacts, ...]
-WIDTH, HEIGHT = 6.4, 4.8
+WIDTH, HEIGHT = 6.4, 4.3
+MAX_CLASSES = 20
+"""So many classes have a colour on a map: ten of each kind can still be told apart."""
+UNKNOWN = "#9AA4B1"
+_MAX_MOMENTS, _MAX_MAPS = 6, 3
+"""What fits into the width of a page."""
 
 
 @dataclass(frozen=True)
 class _Way:
     """One way of asking, with the look of its lines."""
 
-    name: str
     rounds: Rounds
-    colour: str
-    marker: str
-    order: int
+    stroke: Stroke
 
     def columns(self, *fields: str) -> FloatArray:
         """The rounds in which all ``fields`` are known, as (n, len(fields))."""
-        rows = [[getattr(facts, field) for field in fields] for facts in self.rounds]
-        known = [row for row in rows if all(is_known(value) for value in row)]
-        return np.asarray(known, float).reshape(-1, len(fields))
+        return _columns(self.rounds, *fields)
 
-    def key(self) -> Line2D:
-        """The entry of this way in a legend."""
-        return Line2D([], [], color=self.colour, marker=self.marker, markersize=5, label=shown(self.name, 20))
+    @property
+    def look(self) -> dict[str, Any]:
+        return {"color": self.stroke.colour, "marker": self.stroke.marker, "zorder": self.stroke.order}
+
+
+def _columns(rounds: Rounds, *fields: str) -> FloatArray:
+    rows = [[getattr(facts, field) for field in fields] for facts in rounds]
+    known = [row for row in rows if all(is_known(value) for value in row)]
+    return np.asarray(known, float).reshape(-1, len(fields))
 
 
 def _ways(rounds: Rounds, rivals: Mapping[str, Rounds], name: str, *fields: str) -> list[_Way]:
@@ -47,22 +57,21 @@ def _ways(rounds: Rounds, rivals: Mapping[str, Rounds], name: str, *fields: str)
 
     Empty when ours has no figures, or when nobody has two: the headline tells a single point better.
     """
-    looks = [(RIVALS[i % len(RIVALS)], MARKERS[1 + i % (len(MARKERS) - 1)]) for i in range(len(rivals))]
-    others = [_Way(rival, told, *look, 3) for (rival, told), look in zip(rivals.items(), looks, strict=True)]
-    ways = [_Way(name, rounds, OURS, MARKERS[0], 4), *others]
+    told = [rounds, *rivals.values()]
+    # By number and not by name: a rival may be called as we are.
+    looks = plotting.strokes([str(i) for i in range(len(told))], "0").values()
+    labels = [shown(each, 20) for each in (name, *rivals)]
+    strokes = [Stroke(label, look.colour, look.marker, look.order) for label, look in zip(labels, looks, strict=True)]
+    ways = [_Way(each, stroke) for each, stroke in zip(told, strokes, strict=True)]
     n_points = [len(way.columns(*fields)) for way in ways]
     if n_points[0] == 0 or max(n_points) < 2:
         return []
     return [way for way, n in zip(ways, n_points, strict=True) if n]
 
 
-def _legend_below(figure: Figure, keys: Sequence[Line2D]) -> None:
-    """A legend under the axes; a long one makes the figure taller rather than the chart smaller."""
-    n_columns = 2 if len(keys) == 4 else min(3, len(keys))
-    n_lines = -(-len(keys) // n_columns)
-    figure.set_figheight(figure.get_figheight() + 0.24 * max(0, n_lines - 2))
-    labels = [str(key.get_label()) for key in keys]
-    figure.legend(keys, labels, loc="outside lower center", ncols=n_columns)
+def _one_chart() -> tuple[Figure, Axes]:
+    figure = plotting.new_figure(WIDTH, HEIGHT)
+    return figure, figure.add_subplot()
 
 
 @house_style()
@@ -71,36 +80,18 @@ def accuracy_figure(rounds: Rounds, rivals: Mapping[str, Rounds], name: str = "T
     ways = _ways(rounds, rivals, name, "n_labels", "acc_all")
     if not ways:
         return None
-    figure = new_figure(WIDTH, HEIGHT)
-    axes = figure.add_subplot()
+    figure, axes = _one_chart()
     for way in ways:
-        look: dict[str, Any] = {
-            "color": way.colour,
-            "marker": way.marker,
-            "markersize": 5,
-            "zorder": way.order,
-            "clip_on": False,
-        }
+        look: dict[str, Any] = way.look | {"markersize": 5, "clip_on": False}
         axes.plot(*way.columns("n_labels", "acc_all").T, linewidth=2.2, **look)
-        axes.plot(*way.columns("n_labels", "acc_new").T, linewidth=1.4, linestyle=(0, (4, 2)), alpha=0.9, **look)
-    _frame_shares(axes, "answers given", "accuracy")
+        axes.plot(*way.columns("n_labels", "acc_new").T, linewidth=1.4, linestyle=DASHES, alpha=0.9, **look)
+    plotting.frame_shares(axes, "answers given", "accuracy")
     styles = [
-        Line2D([], [], color=INK, linewidth=2.2, label="all classes"),
-        Line2D([], [], color=INK, linewidth=1.4, linestyle=(0, (4, 2)), label="novel classes only"),
+        line_key("all classes", INK, linewidth=2.2),
+        line_key("novel classes only", INK, linewidth=1.4, linestyle=DASHES),
     ]
-    _legend_below(figure, [*(way.key() for way in ways), *styles])
+    plotting.legend_below(figure, [*(way.stroke.key() for way in ways), *styles])
     return figure
-
-
-def _frame_shares(axes: Axes, x_label: str, y_label: str) -> None:
-    """Whole answers along x, per cent along y, and never beyond what a share can be."""
-    low, high = axes.get_ylim()
-    axes.set_ylim(max(0.0, low - 0.02), min(1.0, high + 0.02))
-    share_axis(axes, "y")
-    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
-    axes.grid(axis="y")
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
 
 
 @house_style()
@@ -109,69 +100,52 @@ def balance_figure(rounds: Rounds, rivals: Mapping[str, Rounds], name: str = "Th
     ways = _ways(rounds, rivals, name, "acc_old", "acc_new")
     if not ways:
         return None
-    figure = new_figure(WIDTH, HEIGHT)
-    axes = figure.add_subplot()
-    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=":", zorder=1)
+    figure, axes = _one_chart()
     for way in ways:
         _draw_path(axes, way)
-    _frame_balance(axes, np.concatenate([way.columns("acc_old", "acc_new") for way in ways]))
-    _legend_below(figure, [*(way.key() for way in ways), _ring()])
+    plotting.frame_balance(axes, np.concatenate([way.columns("acc_old", "acc_new") for way in ways]))
+    axes.xaxis.label.set_color(OLD)
+    axes.yaxis.label.set_color(NEW)
+    axes.text(0.03, 0.97, "better on novel", color=NEW, fontsize=9, va="top", transform=axes.transAxes)
+    axes.text(0.97, 0.03, "better on old", color=OLD, fontsize=9, ha="right", transform=axes.transAxes)
+    ring = Line2D([], [], color=INK, marker="o", markersize=8, markerfacecolor="white", linestyle="", label="start")
+    plotting.legend_below(figure, [*(way.stroke.key() for way in ways), ring])
     return figure
-
-
-def _ring() -> Line2D:
-    return Line2D([], [], color=INK, marker="o", markersize=8, markerfacecolor="white", linestyle="", label="start")
 
 
 def _draw_path(axes: Axes, way: _Way) -> None:
     """A line through the rounds with an arrow head at its last step; the start is an open ring."""
-    path = way.columns("acc_old", "acc_new")
-    shown_marks = list(range(len(path) - 1))
-    axes.plot(*path.T, color=way.colour, marker=way.marker, markevery=shown_marks, zorder=way.order, linewidth=1.6)
-    axes.plot(*path[0], color=way.colour, marker="o", markersize=9, markerfacecolor="white", zorder=way.order + 2)
+    path, colour, order = way.columns("acc_old", "acc_new"), way.stroke.colour, way.stroke.order
+    axes.plot(*path.T, markevery=list(range(len(path) - 1)), linewidth=1.6, **way.look)
+    axes.plot(*path[0], color=colour, marker="o", markersize=9, markerfacecolor="white", zorder=order + 2)
     if len(path) > 1 and not np.allclose(path[-1], path[-2]):
         arrow = {
             "arrowstyle": "-|>",
-            "color": way.colour,
+            "color": colour,
             "linewidth": 1.6,
             "mutation_scale": 18,
             "shrinkA": 0,
             "shrinkB": 0,
         }
-        axes.annotate("", path[-1], path[-2], arrowprops=arrow, zorder=way.order + 3)
-
-
-def _frame_balance(axes: Axes, path: FloatArray) -> None:
-    """A square window around all paths that keeps a piece of the diagonal in sight."""
-    low = max(0.0, float(path.min()) - 0.06)
-    high = min(1.0, float(path.max()) + 0.06)
-    axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-    axes.set_xlabel("accuracy on old classes", color=OLD)
-    axes.set_ylabel("accuracy on novel classes", color=NEW)
-    for which in ("x", "y"):
-        share_axis(axes, which)
-    axes.grid()
-    axes.text(0.03, 0.97, "better on novel", color=NEW, fontsize=9, va="top", transform=axes.transAxes)
-    axes.text(0.97, 0.03, "better on old", color=OLD, fontsize=9, ha="right", transform=axes.transAxes)
+        axes.annotate("", path[-1], path[-2], arrowprops=arrow, zorder=order + 3)
 
 
 @house_style()
 def agreement_figure(rounds: Rounds) -> Figure | None:
     """How often the model says what people said, of labelled samples and in blind audits: the chart without truth."""
-    path = _points(rounds, "agreement")
+    path = _columns(rounds, "n_labels", "agreement")
     if len(path) < 2:
         return None
-    figure = new_figure(WIDTH, HEIGHT)
-    axes = figure.add_subplot()
+    figure, axes = _one_chart()
     axes.plot(*path.T, color=OURS, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
-    _frame_shares(axes, "answers given", "samples predicted as people say")
+    plotting.frame_shares(axes, "answers given", "samples predicted as people say")
     axes.set_ylim(0, 1)
-    keys = [Line2D([], [], color=OURS, marker=MARKERS[0], markersize=5, label="labelled samples")]
+    keys = [line_key("labelled samples", OURS, MARKERS[0])]
     audits = [(facts.n_labels, facts.audit) for facts in rounds if facts.audit]
     if audits:
         _draw_audits(axes, audits)
-        keys.append(Line2D([], [], color=INK, marker=MARKERS[1], markersize=5, label="blind audit, with 95 % interval"))
-    _legend_below(figure, keys)
+        keys.append(line_key("blind audit, with 95 % interval", INK, MARKERS[1]))
+    plotting.legend_below(figure, keys)
     return figure
 
 
@@ -186,24 +160,17 @@ def _draw_audits(axes: Axes, audits: Sequence[tuple[int, Estimate]]) -> None:
 @house_style()
 def progress_figure(rounds: Rounds) -> Figure | None:
     """How much of the data has a name, and how much changed its group, per answer given; needs no truth."""
-    named, regrouped = _points(rounds, "named"), _points(rounds, "regrouped")
+    named, regrouped = _columns(rounds, "n_labels", "named"), _columns(rounds, "n_labels", "regrouped")
     if len(named) < 2:
         return None
-    figure = new_figure(WIDTH, HEIGHT)
-    axes = figure.add_subplot()
+    figure, axes = _one_chart()
     axes.plot(*named.T, color=NEW, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
-    axes.plot(*regrouped.T, color=MUTED, marker=MARKERS[1], markersize=5, linestyle=(0, (4, 2)), clip_on=False)
-    _frame_shares(axes, "answers given", "share of all samples")
+    axes.plot(*regrouped.T, color=MUTED, marker=MARKERS[1], markersize=5, linestyle=DASHES, clip_on=False)
+    plotting.frame_shares(axes, "answers given", "share of all samples")
     axes.set_ylim(0, 1)
-    keys = [Line2D([], [], color=NEW, marker=MARKERS[0], markersize=5, label="in a group with a name")]
-    keys += [Line2D([], [], color=MUTED, marker=MARKERS[1], linestyle=(0, (4, 2)), label="regrouped in this round")]
-    _legend_below(figure, keys)
+    named_key = line_key("in a group with a name", NEW, MARKERS[0])
+    plotting.legend_below(figure, [named_key, line_key("regrouped in this round", MUTED, MARKERS[1], linestyle=DASHES)])
     return figure
-
-
-def _points(rounds: Rounds, field: str) -> FloatArray:
-    """The rounds in which ``field`` is known, as (n, 2): answers given, and the share."""
-    return _Way("", rounds, OURS, MARKERS[0], 4).columns("n_labels", field)
 
 
 @house_style()
@@ -212,36 +179,130 @@ def confidence_figure(moments: Sequence[Confidence], *, predicted: bool = False)
 
     ``predicted``: which samples are old is the model's own word, and the legend says so.
     """
-    moments = [moment for moment in moments if len(moment.old) or len(moment.new)][:6]
+    moments = [moment for moment in moments if len(moment.old) or len(moment.new)][:_MAX_MOMENTS]
     if not moments:
         return None
-    n_columns = min(3, len(moments))
-    n_lines = -(-len(moments) // n_columns)
-    figure = new_figure(max(WIDTH, 5.2 * n_columns), 3.6 * n_lines + 0.3)
-    grid = figure.subplots(n_lines, n_columns, sharey=True, squeeze=False).ravel()
-    for axes, moment in zip(grid, moments, strict=False):
-        _draw_histograms(axes, moment)
-    for axes in grid[len(moments) :]:
-        axes.set_visible(False)
-    keys = [Line2D([], [], color=OLD, linewidth=6, alpha=0.6, label="predicted old" if predicted else "old classes")]
-    novel = "predicted novel" if predicted else "novel classes"
-    keys += [Line2D([], [], color=NEW, linewidth=6, alpha=0.6, label=novel)]
-    keys += [Line2D([], [], color=INK, linewidth=1.4, linestyle="--", label="mean")]
-    _legend_below(figure, keys)
+    figure, grid = plotting.panels(len(moments), WIDTH if len(moments) == 1 else 5.2, 3.6, sharey=True)
+    for axes, moment in zip(grid, moments, strict=True):
+        plotting.draw_histograms(axes, moment.old, moment.new)
+        axes.set_title(shown(moment.title, 40), loc="left")
+        axes.set(xlabel="highest probability", ylabel="share of the samples")
+        axes.tick_params(labelleft=True)
+        plotting.share_axis(axes, "y")
+    kinds = ("predicted old", "predicted novel") if predicted else ("old classes", "novel classes")
+    plotting.legend_below(figure, plotting.area_keys(*kinds))
     return figure
 
 
-def _draw_histograms(axes: Axes, moment: Confidence) -> None:
-    bins = np.linspace(0, 1, 21).tolist()
-    for values, colour in ((moment.old, OLD), (moment.new, NEW)):
-        finite = values[np.isfinite(values)]
-        if len(finite):
-            weights = np.full(len(finite), 1 / len(finite))
-            axes.hist(finite, bins, weights=weights, color=colour, alpha=0.35, edgecolor="none")
-            axes.hist(finite, bins, weights=weights, histtype="step", color=colour, linewidth=1.6)
-            axes.axvline(float(finite.mean()), color=colour, linestyle="--", linewidth=1.4)
-    axes.set_title(shown(moment.title, 40), loc="left")
-    axes.set(xlim=(0, 1), xlabel="highest probability", ylabel="share of the samples")
-    axes.tick_params(labelleft=True)
-    share_axis(axes, "y")
-    axes.grid(axis="y")
+@dataclass(frozen=True)
+class _ClassMark:
+    """How one class is drawn, and the number that stands for it in map and legend."""
+
+    number: int
+    name: str
+    is_new: bool
+    colour: plotting.Colour
+
+
+@house_style()
+def map_figure(maps: Sequence[FeatureMap]) -> Figure | None:
+    """One panel per moment (three at most) with shared colours, and the legend beside them."""
+    maps = [each for each in maps if len(each.xy)][:_MAX_MAPS]
+    if not maps:
+        return None
+    marks, n_others = _class_marks(maps)
+    keys = _map_keys(marks, n_others, maps)
+    figure = plotting.new_figure(4.7 * len(maps) + 2.3, max(4.8, 0.21 * len(keys) + 0.5))
+    for axes, each in zip(figure.subplots(1, len(maps), squeeze=False).ravel(), maps, strict=True):
+        _draw_map(axes, each, marks)
+    labels = [str(key.get_label()) for key in keys]
+    legend = figure.legend(keys, labels, loc="outside right upper", fontsize=9, handletextpad=0.5)
+    for text in legend.get_texts():
+        if text.get_text() in ("Old classes", "Novel classes"):
+            text.set_fontweight("bold")
+    return figure
+
+
+def _class_marks(maps: Sequence[FeatureMap]) -> tuple[dict[int, _ClassMark], int]:
+    """The classes that get a colour, by class number, and how many are left over."""
+    y_class = np.concatenate([each.y_class for each in maps])
+    is_new = np.concatenate([each.is_new for each in maps])
+    names = max((each.names for each in maps), key=len)
+    classes, sizes = np.unique(y_class[y_class >= 0], return_counts=True)
+    by_size = classes[np.argsort(-sizes, kind="stable")].tolist()
+    new = {c: bool(is_new[y_class == c].mean() > 0.5) for c in by_size}
+    kept = _largest_of_both_kinds(by_size, new)
+    marks: dict[int, _ClassMark] = {}
+    for wanted in (False, True):
+        for i, c in enumerate(c for c in kept if new[c] is wanted):
+            name = names[c] if c < len(names) else f"class {c}"
+            marks[c] = _ClassMark(len(marks) + 1, name, wanted, plotting.class_colour(wanted, i))
+    return marks, len(classes) - len(kept)
+
+
+def _largest_of_both_kinds(by_size: list[int], new: dict[int, bool]) -> list[int]:
+    """The largest classes, half of them old and half novel as far as there are so many, by class number."""
+    rank = {True: 0, False: 0}
+    place = {}
+    for c in by_size:
+        place[c] = rank[new[c]]
+        rank[new[c]] += 1
+    return sorted(sorted(by_size, key=place.__getitem__)[:MAX_CLASSES])
+
+
+def _draw_map(axes: Axes, each: FeatureMap, marks: dict[int, _ClassMark]) -> None:
+    """Faint dots for classes without a colour, crosses where no class is known, black outlines for answered rows."""
+    finite = np.asarray(np.isfinite(each.xy).all(1))
+    size = float(np.clip(12000 / max(1, len(each.xy)), 5, 28))
+    coloured = np.isin(each.y_class, list(marks))
+    x, y = each.xy.T
+    others, unknown = finite & ~coloured & (each.y_class >= 0), finite & (each.y_class < 0)
+    axes.scatter(x[others], y[others], s=0.6 * size, c=FAINT, linewidths=0)
+    axes.scatter(x[unknown], y[unknown], s=0.6 * size, c=UNKNOWN, marker="x", linewidths=0.8)
+    for is_new in (False, True):
+        for queried in (False, True):
+            chosen = finite & coloured & (each.is_new == is_new) & (each.queried == queried)
+            colours = [marks[c].colour for c in each.y_class[chosen].tolist()]
+            edge: dict[str, Any] = {"linewidths": 0, "alpha": 0.75, "s": size}
+            if queried:
+                edge = {"linewidths": 1.3, "edgecolors": "black", "s": 3 * max(size, 14), "zorder": 7}
+            axes.scatter(x[chosen], y[chosen], c=colours, marker=plotting.class_marker(is_new), **edge)
+    _number_classes(axes, each, marks, finite)
+    axes.set_title(shown(each.title, 40), loc="left")
+    plotting.frame_map(axes)
+
+
+def _number_classes(axes: Axes, each: FeatureMap, marks: dict[int, _ClassMark], finite: BoolArray) -> None:
+    """The number of each class at the middle of its points, for readers who cannot tell the colours apart."""
+    halo = [patheffects.withStroke(linewidth=3, foreground="white")]
+    for c, mark in marks.items():
+        points = each.xy[finite & (each.y_class == c)]
+        if len(points):
+            x, y = np.median(points, axis=0)
+            text = axes.annotate(str(mark.number), (x, y), (0, 8), textcoords="offset points", ha="center", zorder=8)
+            text.set(color=INK, fontsize=10, fontweight="bold", path_effects=halo)
+
+
+def _map_keys(marks: dict[int, _ClassMark], n_others: int, maps: Sequence[FeatureMap]) -> list[Line2D]:
+    """Old classes, novel classes, then what the other marks mean; only what occurs."""
+    keys: list[Line2D] = []
+    for title, is_new in (("Old classes", False), ("Novel classes", True)):
+        members = [mark for mark in marks.values() if mark.is_new is is_new]
+        if members:
+            keys.append(Line2D([], [], linestyle="", label=title))
+        shape = plotting.class_marker(is_new)
+        keys += [_dot(f"{mark.number}  {shown(mark.name, 22)}", mark.colour, shape) for mark in members]
+    others = []
+    if n_others:
+        others.append(_dot(count(n_others, "further class"), FAINT, "o"))
+    if any((each.y_class < 0).any() for each in maps):
+        others.append(_dot("class not known", UNKNOWN, "x", edge=UNKNOWN))
+    if any(each.queried.any() for each in maps):
+        others.append(_dot("answered", "white", "o", edge="black"))
+    return keys + ([Line2D([], [], linestyle="", label=" "), *others] if others else [])
+
+
+def _dot(label: str, colour: str | plotting.Colour, marker: str, edge: str = "none") -> Line2D:
+    dot = Line2D([], [], linestyle="", marker=marker, markersize=7, label=label)
+    dot.set(markerfacecolor=colour, markeredgecolor=edge, markeredgewidth=1.3)
+    return dot

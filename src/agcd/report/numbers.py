@@ -10,6 +10,7 @@ from agcd.report.story import Estimate, RoundFacts, Story
 from agcd.report.words import MISSING, count, decimal, interval, is_known, percent, points, shown, whole
 
 MAX_CHANGES = 3
+"""Changes of a round told at once; the others are folded away, so that the table stays a table."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class RoundLine:
     """One round in the table: its cells, and which classes moved, in words (the first few, then the rest)."""
 
     number: int
@@ -94,7 +95,7 @@ class Table:
 
     name: str
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[RoundLine, ...]
 
 
 def round_table(name: str, rounds: Sequence[RoundFacts]) -> Table:
@@ -108,10 +109,10 @@ def _has(value: Estimate | str | float | None) -> bool:
     return bool(value) if isinstance(value, Estimate | str) else is_known(value)
 
 
-def _line(facts: RoundFacts, columns: Sequence[Column]) -> Line:
+def _line(facts: RoundFacts, columns: Sequence[Column]) -> RoundLine:
     cells = tuple((column.tell(getattr(facts, column.field)), column.tone) for column in columns)
     changes = tuple(shown(change, 300) for change in facts.mapping_changes)
-    return Line(facts.number, facts.n_labels, cells, changes[:MAX_CHANGES], changes[MAX_CHANGES:])
+    return RoundLine(facts.number, facts.n_labels, cells, changes[:MAX_CHANGES], changes[MAX_CHANGES:])
 
 
 def cards(story: Story) -> list[Card]:

@@ -10,12 +10,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from agcd.io import atomic_write
-from agcd.report.figures import accuracy_figure, agreement_figure, balance_figure, confidence_figure, progress_figure
-from agcd.report.maps import MAX_CLASSES, map_figure
+from agcd.plotting import png_bytes
+from agcd.report.figures import (
+    MAX_CLASSES,
+    accuracy_figure,
+    agreement_figure,
+    balance_figure,
+    confidence_figure,
+    map_figure,
+    progress_figure,
+)
 from agcd.report.numbers import cards, round_table, summary
 from agcd.report.story import ClassStrip, Story
 from agcd.report.strips import Thumbnails, contact_sheets, data_uri, first_rows
-from agcd.report.style import png_bytes
 from agcd.report.words import clean, count, is_known, percent, shown
 
 MAX_STRIPS = 200
@@ -173,8 +180,6 @@ def _class_card(strip: ClassStrip, thumbnails: Thumbnails | None, n_classes: int
     facts = [count(strip.size, "member")]
     if len(strip.queried_rows):
         facts.append(f"{len(strip.queried_rows):,} answered")
-    if is_known(strip.accuracy):
-        facts.append(f"accuracy {percent(strip.accuracy)}")
     if is_known(strip.purity):
         checked = "" if strip.n_checked is None else f" of {count(strip.n_checked, 'label')}"
         facts.append(f"purity {percent(strip.purity)}{checked}")

@@ -98,7 +98,6 @@ class ClassStrip:
     size: int
     typical_rows: IntArray
     queried_rows: IntArray
-    accuracy: float | None = None
     purity: float | None = None
     n_checked: int | None = None
     """On how many members the purity was measured; None: on all of them."""

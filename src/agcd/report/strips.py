@@ -12,15 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from PIL import Image, ImageDraw, ImageOps
 
+from agcd.plotting import MUTED, NEW, OLD, house_style
 from agcd.report.story import ClassStrip, Thumbnail
-from agcd.report.style import MUTED, NEW, OLD, house_style
-from agcd.report.words import count, is_known, percent, shown
+from agcd.report.words import count, shown
 from agcd.types import IntArray
 
 SIDE = 96
+"""Pixels: small enough for thirteen in a line, large enough to tell one fruit from another."""
 CLASSES_PER_SHEET = 14
+"""About 1,600 pixels of height, which a page shows in one piece."""
 _GREY = (238, 240, 243)
 _GAP, _LEFT, _TOP, _BETWEEN = 6, 250, 44, 28
+"""Pixels between pictures, left of them for the name, above them for the heads, between typical and answered ones."""
 
 
 class Thumbnails:
@@ -131,5 +134,3 @@ def _caption(axes: Axes, strip: ClassStrip, top: int) -> None:
     name = axes.text(14, top + 44, shown(strip.name, 22), fontsize=11, fontweight="bold", va="center")
     name.set_clip_path(Rectangle((0, top), _LEFT - 8, SIDE, transform=axes.transData))
     axes.text(14, top + 67, count(strip.size, "member"), fontsize=9, color=MUTED, va="center")
-    if is_known(strip.accuracy):
-        axes.text(14, top + 86, f"accuracy {percent(strip.accuracy)}", fontsize=9, color=MUTED, va="center")

@@ -4,6 +4,9 @@ A strategy is a function ``(view, budget, rng, **options) -> rows``: rows of the
 ``min(budget, len(pool))`` of them. It is found by name here, by the entry point group ``agcd.strategies``, or by
 ``package.module:function``.
 
+A strategy that reads ``PoolView.labelled_probs``, which costs a pass of every earlier model, says so beside its name:
+``@needs("labelled_probs")`` (``agcd.types``) or an attribute ``needs = {"labelled_probs"}``. For all others it is None.
+
 Probabilities (n, K) and features (n, d) may be memory maps in float16, float32 or float64. All built-in strategies
 read them in blocks, so that beyond the inputs they hold at most 150 bytes per row and a few blocks of a megabyte per
 thread (as long as the rows of the view ascend; else the pool is copied once). CoreSet and BADGE are exact at any size
@@ -74,6 +77,11 @@ def get_strategy(name: str) -> Strategy:
 def has_phases(name: str) -> bool:
     """Whether the strategy may ask for other rows in another phase; of one that is not built in nobody knows."""
     return name == "adaptive_novel" or name not in _BUILT_IN
+
+
+def needed_fields(name: str) -> frozenset[str]:
+    """The fields of ``PoolView`` that are filled only because the strategy declares that it reads them."""
+    return frozenset(getattr(get_strategy(name), "needs", ()))
 
 
 def list_strategies() -> dict[str, str]:

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import softmax
 
-from agcd.arrays import blocks, each_block, pair_squares, unit
+from agcd.arrays import Float64Array, blocks, confidence_and_slot, each_block, squared_distances, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import kmeans
-from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView
 
 
@@ -74,7 +73,7 @@ def caps_to_change(view: PoolView) -> Float64Array:
         logits = h @ weights.T + biases
         gap, rise = _race(logits, weights, view.temperature)
         lead = np.where(rise > 0, gap / np.where(rise > 0, rise, 1), np.inf).min(1)
-        reach = np.sqrt(pair_squares(h, anchors).max(1) / h.shape[1])
+        reach = np.sqrt(squared_distances(h, anchors).max(1) / h.shape[1])
         out[part] = np.where(reach > 0, lead / np.where(reach > 0, reach, 1), np.inf)
 
     each_block(len(out), len(weights) + view.features.shape[1], work)
@@ -103,7 +102,7 @@ def _classifier(view: PoolView) -> tuple[Float64Array, Float64Array]:
     if view.slot_weights is not None:
         biases = np.zeros(len(view.slot_weights)) if view.slot_biases is None else view.slot_biases
         return view.slot_weights.astype(np.float64), biases.astype(np.float64)
-    y_slot = judge(view.probs, "msp")[1]
+    y_slot = confidence_and_slot(view.probs, "msp")[1]
     sums = np.zeros((view.probs.shape[1], view.features.shape[1]))
     for part in blocks(len(y_slot), 1):
         for slot in np.unique(y_slot[part]):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from agcd.arrays import each_block, thin
-from agcd.strategies.uncertainty import Float64Array
+from agcd.arrays import Float64Array, each_block, subsample
 from agcd.types import FloatArray, IntArray, PoolView
 
 ROUNDING = 1e-12
 """A squared distance below this share of the two squared norms is rounding error of float64: it counts as zero."""
 DRAWN_AT_ONCE = 256
+"""Draws per call of the generator: one by one, the call would cost more than the draw."""
 DRAWS_PER_MEASUREMENT = 1 / 8
 """The pool is measured again once so many draws per row were made since the last time."""
 
@@ -30,7 +30,7 @@ def badge(view: PoolView, budget: int, rng: np.random.Generator, *, max_candidat
 
     Exact at any size; with ``max_candidates`` so many rows are drawn at random first and the picks are among them.
     """
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     probs, features, count = view.probs, view.features, min(budget, len(view.rows))
     norms = gradient_norms(probs, features)
     weights = np.full(len(norms), np.inf)

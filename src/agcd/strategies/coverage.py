@@ -14,20 +14,22 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.arrays import blocks, floats, pair_squares, rank_within, thin, unit
+from agcd.arrays import Float64Array, blocks, floats, rank_within, squared_distances, subsample, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import nearest_labelled
-from agcd.strategies.uncertainty import Float64Array
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView
 
 Bits = NDArray[np.uint8]
 
 SMALLEST_CLUSTER = 5
 N_NEIGHBOURS = 20
+"""Of TypiClust, as published."""
 EXACT_CLUSTERS = 50
 """Up to so many clusters are found by plain k-means, more by mini-batches, as in the code of TypiClust."""
 PURE_SHARE = 0.95
+"""Of ProbCover: the share of balls that must hold one class alone, as published."""
 N_PURITY_BALLS = 1000
+"""Balls by which a radius is measured, drawn at random: enough for a share to within a percent or so."""
 
 
 def typiclust(
@@ -52,7 +54,7 @@ def typiclust(
     """
     if max_clusters < 1:
         raise ConfigError(f"max_clusters is {max_clusters}; it must be at least 1.")
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     x, known = floats(view.features), view.labelled_features
     both = np.concatenate([x, known.astype(x.dtype)]) if len(known) else x
     n_clusters = min(len(np.unique(view.labelled_slots)) + budget, max_clusters)
@@ -74,7 +76,7 @@ def neighbour_distances(x: FloatArray, cluster: IntArray) -> Float64Array:
             continue
         inside = x[members]
         for part in blocks(len(members), max(len(members) // 16, 1)):
-            square = pair_squares(inside[part], inside)
+            square = squared_distances(inside[part], inside)
             square[np.arange(len(square)), np.arange(part.start, part.stop)] = np.inf
             nearest = np.partition(square, k - 1, axis=1)[:, :k]
             out[members[part]] = np.sqrt(nearest).mean(1)
@@ -124,7 +126,7 @@ def pure_radius(x: FloatArray, cluster: IntArray, rng: np.random.Generator) -> f
     centres = rng.choice(len(x), min(len(x), N_PURITY_BALLS), replace=False)
     nearest = np.empty(len(centres))
     for part in blocks(len(centres), max(len(x) // 16, 1)):
-        square = pair_squares(x[centres[part]], x)
+        square = squared_distances(x[centres[part]], x)
         square[cluster[centres[part], None] == cluster] = np.inf
         nearest[part] = np.sqrt(square.min(1))
     n_impure = math.floor((1 - PURE_SHARE) * len(nearest) + 1e-9)  # the product may round down to just below a number
@@ -135,7 +137,7 @@ def ball_bits(x: FloatArray, delta: float) -> Bits:
     """Bit (i, j) tells whether items i and j are closer than delta: (n, d) → (n, ⌈n/8⌉)."""
     bits = np.empty((len(x), -(-len(x) // 8)), dtype=np.uint8)
     for part in blocks(len(x), max(len(x) // 16, 1)):
-        bits[part] = np.packbits(pair_squares(x[part], x) < delta**2, axis=1)
+        bits[part] = np.packbits(squared_distances(x[part], x) < delta**2, axis=1)
     return bits
 
 

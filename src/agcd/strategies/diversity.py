@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agcd.arrays import blocks, each_block, floats, rank_within, thin
+from agcd.arrays import Float64Array, blocks, each_block, floats, rank_within, subsample
 from agcd.errors import ConfigError
-from agcd.strategies.uncertainty import Float64Array
 from agcd.types import FloatArray, IntArray, PoolView
 
 FEWEST_CANDIDATES, MOST_CANDIDATES = 1 << 12, 1 << 17
@@ -41,7 +40,7 @@ def kmeans(
 
     if n_init < 1:
         raise ConfigError(f"n_init is {n_init}; it must be at least 1.")
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     x = floats(view.features)
     model = (MiniBatchKMeans if minibatch else KMeans)(
         min(budget, len(x)), n_init=n_init, random_state=int(rng.integers(2**31))
@@ -65,7 +64,7 @@ def coreset(view: PoolView, budget: int, rng: np.random.Generator, *, max_candid
 
     Exact at any size; with ``max_candidates`` so many rows are drawn at random first and the picks are among them.
     """
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     return view.rows[farthest_first(view.features, view.labelled_features, min(budget, len(view.rows)))]
 
 
@@ -80,8 +79,8 @@ def farthest_first(x: FloatArray, labelled: FloatArray, count: int) -> IntArray:
     picks: list[int] = []
     nearest = nearest_labelled(x, labelled)
     if not len(labelled):
-        picks.append(int(squared_distances(x, x.mean(axis=0, dtype=np.float64)).argmax()))
-        nearest = squared_distances(x, x[picks[0]])
+        picks.append(int(squared_distance_to(x, x.mean(axis=0, dtype=np.float64)).argmax()))
+        nearest = squared_distance_to(x, x[picks[0]])
     n_candidates = len(x) // 32
     while len(picks) < count:
         n_candidates = min(max(n_candidates, FEWEST_CANDIDATES), MOST_CANDIDATES)
@@ -134,7 +133,7 @@ def _farthest_among(candidates: _Candidates, count: int) -> tuple[list[int], int
             break
         picks.append(position)
         n_measured += len(candidates.points)
-        distance = squared_distances(candidates.points, candidates.points[best])
+        distance = squared_distance_to(candidates.points, candidates.points[best])
         np.minimum(candidates.nearest, distance, out=candidates.nearest)
         candidates.nearest[best] = -1.0
         useful = candidates.nearest >= candidates.ceiling
@@ -145,7 +144,7 @@ def _farthest_among(candidates: _Candidates, count: int) -> tuple[list[int], int
     return picks, n_measured
 
 
-def squared_distances(x: FloatArray, centre: FloatArray) -> Float64Array:
+def squared_distance_to(x: FloatArray, centre: FloatArray) -> Float64Array:
     """|x_i − centre|²: (n, d), (d,) → (n,).
 
     By differences and not by |x|² + |c|² − 2x·c, whose rounding hides how near a near-duplicate is (the reference
@@ -174,7 +173,7 @@ def lower(nearest: Float64Array, x: FloatArray, centres: FloatArray) -> None:
     """Lower squared distances ``nearest`` (n,) to those from items (n, d) to their nearest centre (m, d), in place.
 
     One matrix product per block finds the centres that may be the nearest within its rounding, mostly one per item;
-    their distances are then taken by differences, as in ``squared_distances``. For the product both sides are shifted
+    their distances are then taken by differences, as in ``squared_distance_to``. For the product both sides are shifted
     by the mean of the centres, which keeps it accurate for features far from the origin.
     """
     dtype = np.result_type(x.dtype, centres.dtype, np.float32)

@@ -11,9 +11,8 @@ from bisect import bisect_left
 
 import numpy as np
 
-from agcd.arrays import lowest, rank_within
+from agcd.arrays import Float64Array, confidence_and_slot, lowest, rank_within
 from agcd.errors import ConfigError, did_you_mean
-from agcd.strategies.uncertainty import Float64Array, judge
 from agcd.types import IntArray, PoolView
 
 _log = logging.getLogger("agcd")
@@ -22,12 +21,12 @@ _FILLS = ("slots", "official")
 
 def novel_random(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     """Picks at random among the rows predicted as novel (ablation b of the paper)."""
-    return _novel_first(view, budget, rng.random(len(view.rows)), judge(view.probs, "msp")[1], quota=0)
+    return _novel_first(view, budget, rng.random(len(view.rows)), confidence_and_slot(view.probs, "msp")[1], quota=0)
 
 
 def novel_informative(view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin") -> IntArray:
     """Picks the least sure rows among those predicted as novel, whatever their slot (ablation c of the paper)."""
-    return _novel_first(view, budget, *judge(view.probs, metric), quota=0)
+    return _novel_first(view, budget, *confidence_and_slot(view.probs, metric), quota=0)
 
 
 def novel_margin(view: PoolView, budget: int, rng: np.random.Generator, *, fill: str = "slots") -> IntArray:
@@ -50,7 +49,7 @@ def confident_novel(
 ) -> IntArray:
     """Picks an equal share per novel slot, most sure first: names the clusters."""
     quota = _quota(view, budget, fill)
-    sure, y_slot = judge(view.probs, metric)
+    sure, y_slot = confidence_and_slot(view.probs, metric)
     return _novel_first(view, budget, -sure, y_slot, quota)
 
 
@@ -59,7 +58,7 @@ def informative_novel(
 ) -> IntArray:
     """Picks an equal share per novel slot, least sure first: refines the borders."""
     quota = _quota(view, budget, fill)
-    return _novel_first(view, budget, *judge(view.probs, metric), quota)
+    return _novel_first(view, budget, *confidence_and_slot(view.probs, metric), quota)
 
 
 def adaptive_novel(

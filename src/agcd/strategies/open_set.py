@@ -13,19 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from agcd.arrays import each_block, lowest, unit
+from agcd.arrays import Float64Array, confidence_and_slot, each_block, lowest, msp_of, unit
 from agcd.errors import ConfigError
 from agcd.strategies.novelty import first_of_equal_share
-from agcd.strategies.uncertainty import Float64Array, judge, msp_of
-from agcd.types import FloatArray, IntArray, PoolView
+from agcd.types import FloatArray, IntArray, PoolView, needs
 
 SEMANTIC_STEEPNESS = 100.0
 SEMANTIC_THRESHOLD = 0.9
+"""Of CCAL's semantic score, tanh(100 (s − 0.9)/2): only the upper tenth of the range of cosines scores above zero."""
 
 HIDDEN = 64
+"""Units of MQ-Net's one hidden layer."""
 SCORED_AT_ONCE = 1 << 16
+"""Items per pass of that net: 32 MB of hidden values."""
 BATCH_PAIRS = 16
 LEARNING_RATE = 1e-3
+"""As published: 32 items, paired, at a rate of 0.001."""
 
 
 def lfosa(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
@@ -39,7 +42,7 @@ def lfosa(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     The activation is the largest logit over the temperature, as it enters the softmax. When the view does not hold
     the classifier, log max p stands in: the same number up to a constant of each row.
     """
-    top, y_slot = judge(view.probs, "msp")
+    top, y_slot = confidence_and_slot(view.probs, "msp")
     activation = largest_activation(view, top)
     score = np.zeros(len(activation))
     for slot in range(view.n_old):
@@ -136,6 +139,7 @@ def _min_max(values: Float64Array) -> Float64Array:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
+@needs("labelled_probs")
 def mq_net(view: PoolView, budget: int, rng: np.random.Generator, *, steps: int = 10_000) -> IntArray:
     """Picks rows both unsure and like old labels, in a balance learned from the answers of the last query.
 

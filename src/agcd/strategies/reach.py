@@ -1,11 +1,11 @@
-"""The strategy that asks where one answer settles the most: over the neighbour graph (``agcd.propagation``)."""
+"""The strategy that asks where one answer tells most, over the neighbour graph (``agcd.propagation``)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from agcd import propagation
-from agcd.arrays import floats, thin
+from agcd.arrays import floats, subsample
 from agcd.errors import ConfigError
 from agcd.types import IntArray, PoolView
 
@@ -15,17 +15,17 @@ def widest_reach(
 ) -> IntArray:
     """Picks the rows whose answers would settle the most rows that labels have not settled yet.
 
-    Labels spread over the nearest neighbours of all rows in feature space. Where they have hardly arrived, or where
-    those of several classes meet, a row is unsettled; the first pick has the most of that around it, takes it as
-    settled, and the next is looked for. It asks about dense regions without a name first, then about borders, and
-    needs neither phases nor a guess at what is novel.
+    Labels are propagated over the nearest neighbours of all rows in feature space. Where they have hardly arrived, or
+    where those of several classes meet, a row is uncertain. The first pick has the most uncertainty around it, which
+    then counts as gone, and the next is looked for. It asks about dense regions without a name first, then about
+    borders, and needs neither phases nor a guess at what is novel.
 
     Of a larger pool only ``max_candidates`` rows drawn at random are joined and asked about, with all answers and at
     most a fifth as many of the labels known from the start.
     """
     if n_neighbours < 1:
         raise ConfigError(f"n_neighbours is {n_neighbours}; it must be at least 1.")
-    view = thin(view, max_candidates, budget, rng)
+    view = subsample(view, max_candidates, budget, rng)
     labelled = _kept_labels(view, max_candidates // 5, rng)
     n = len(view.rows)
     if n == 1:
@@ -35,9 +35,9 @@ def widest_reach(
         x = np.concatenate([x, view.labelled_features[labelled].astype(x.dtype)])
     y_slot = np.concatenate([np.full(n, -1), view.labelled_slots[labelled]])
     neighbours = propagation.neighbour_graph(x, n_neighbours)
-    evidence = propagation.spread(neighbours, y_slot, view.probs.shape[1])
-    unsettled = np.where(y_slot < 0, 1 - evidence.settled, 0)
-    return view.rows[propagation.widest_reach(neighbours, unsettled, y_slot < 0, budget)]
+    found = propagation.propagate_labels(neighbours, y_slot, view.probs.shape[1])
+    uncertainty = np.where(y_slot < 0, 1 - found.certainty, 0)
+    return view.rows[propagation.widest_reach(neighbours, uncertainty, y_slot < 0, budget)]
 
 
 def _kept_labels(view: PoolView, most: int, rng: np.random.Generator) -> IntArray:

@@ -9,7 +9,7 @@ from typing import Protocol
 from agcd.config import TrainConfig
 from agcd.errors import ConfigError, did_you_mean
 from agcd.training.gcd import GCD
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.mugcd import MuGCD
 from agcd.training.pim import PIM
 from agcd.training.simgcd import SimGCD
@@ -18,10 +18,10 @@ from agcd.training.simgcd import SimGCD
 class Trainer(Protocol):
     """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable."""
 
-    def fit(self, job: Job) -> Outcome: ...
+    def fit(self, job: TrainingJob) -> Outcome: ...
 
 
-def fit(config: TrainConfig, job: Job) -> Outcome:
+def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
     """Train one run in this process, with the trainer that ``config`` names."""
     return get_trainer(config.trainer)(config).fit(job)
 

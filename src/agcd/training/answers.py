@@ -1,6 +1,6 @@
 """What answers say beyond their own rows: votes for the mapping, repaired slots, and classes to learn from.
 
-All of it rests on the evidence that labels spread over the neighbour graph of the features a round starts from
+All of it rests on the labels propagated over the neighbour graph of the features a round starts from
 (``agcd.propagation``), so it depends on the round's job alone and comes out the same when a broken round is resumed.
 """
 
@@ -13,70 +13,72 @@ import torch
 from scipy.sparse import csr_array
 
 from agcd.arrays import rank_within
-from agcd.propagation import neighbour_graph, spread, widest_reach
+from agcd.propagation import neighbour_graph, propagate_labels, widest_reach
 from agcd.training.fitted import Fitted
-from agcd.training.job import Job, predicted_slots, train_features
+from agcd.training.job import TrainingJob, predicted_slots, train_features
 from agcd.types import BoolArray, FloatArray, IntArray, LabelMapping
 
 VOTES_PER_CLASS = 20
-"""Unlabelled rows of each class that vote on its slot beside the labelled ones."""
-TRUSTED = 0.3
-"""Rows settled so far count as members of their class when slots are repaired."""
+"""Unlabelled rows of each class that vote on its slot beside the labelled ones: some, so that one or two answers do
+not decide alone, and few, so that the least certain ones never do."""
+MEMBER_CERTAINTY = 0.3
+"""Rows at least so certain count as members of their class when slots are repaired."""
 MISSED_SHARE = 0.5
 """A slot misses its class when it holds less than this share of the class's members; a slot without a class repeats
 others when more than this share of its rows are members of their classes."""
 
 
 @dataclass(frozen=True)
-class Spread:
+class PropagatedLabels:
     """The training rows of a round with what its labels say about each."""
 
     rows: IntArray
     y_class: IntArray
-    """(n,): the person's class where there is one, else that of the evidence; −1 where neither is."""
-    trust: FloatArray
-    """(n,): 1 for labelled rows, else how far the row is settled."""
+    """(n,): the person's class where there is one, else the propagated one; −1 where neither is."""
+    certainty: FloatArray
+    """(n,): 1 for labelled rows, else the certainty of the propagated class."""
     labelled: BoolArray
     graph: csr_array
 
     def by_row(self, n_rows: int) -> tuple[IntArray, FloatArray]:
-        """Class and trust by row number: (n_rows,), (n_rows,); −1 and 0 for rows outside training."""
-        y_class, trust = np.full(n_rows, -1, np.int64), np.zeros(n_rows, np.float32)
-        y_class[self.rows], trust[self.rows] = self.y_class, self.trust
-        return y_class, trust
+        """Class and certainty by row number: (n_rows,), (n_rows,); −1 and 0 for rows outside training."""
+        y_class, certainty = np.full(n_rows, -1, np.int64), np.zeros(n_rows, np.float32)
+        y_class[self.rows], certainty[self.rows] = self.y_class, self.certainty
+        return y_class, certainty
 
     def voters(self) -> IntArray:
-        """Positions of the labelled rows and of the most settled others of each class."""
-        place = rank_within(self.y_class, np.where(self.labelled, np.inf, -self.trust))
-        return np.flatnonzero(self.labelled | ((self.y_class >= 0) & (self.trust > 0) & (place < VOTES_PER_CLASS)))
+        """Positions of the labelled rows and of the most certain others of each class."""
+        place = rank_within(self.y_class, np.where(self.labelled, np.inf, -self.certainty))
+        may_vote = (self.y_class >= 0) & (self.certainty > 0) & (place < VOTES_PER_CLASS)
+        return np.flatnonzero(self.labelled | may_vote)
 
 
-def spread_answers(job: Job) -> Spread:
-    """Spread the labels of a job over the features of the model it starts from."""
+def propagate_answers(job: TrainingJob) -> PropagatedLabels:
+    """Propagate the labels of a job over the features of the model it starts from."""
     assert job.start is not None
     rows = job.labels.train_rows
     said = job.labels.y_class[rows]
     graph = neighbour_graph(train_features(job, job.start).numpy())
-    evidence = spread(graph, said, len(job.labels.classes))
+    found = propagate_labels(graph, said, len(job.labels.classes))
     labelled = said >= 0
-    y_class, trust = np.where(labelled, said, evidence.y_class), np.where(labelled, 1, evidence.settled)
-    return Spread(rows, y_class, trust.astype(np.float32), labelled, graph)
+    y_class, certainty = np.where(labelled, said, found.y_class), np.where(labelled, 1, found.certainty)
+    return PropagatedLabels(rows, y_class, certainty.astype(np.float32), labelled, graph)
 
 
-def repair(fitted: Fitted, job: Job, known: Spread, mapping: LabelMapping) -> None:
+def repair(fitted: Fitted, job: TrainingJob, known: PropagatedLabels, mapping: LabelMapping) -> None:
     """Move prototypes of ``fitted``: slots that miss their class go to it, slots that repeat others go elsewhere.
 
-    Elsewhere is where the labels say least: around the rows whose answers would settle the most.
+    Elsewhere is where the labels say least: around the rows of the widest reach.
     """
     y_slot = predicted_slots(job, fitted, known.rows)
-    member = known.trust >= TRUSTED
+    member = known.certainty >= MEMBER_CERTAINTY
     for c in np.flatnonzero(mapping.observed).tolist():
         slot, own = int(mapping.slot_of_class[c]), np.flatnonzero(member & (known.y_class == c))
         if c >= job.labels.n_old and len(own) and (y_slot[own] == slot).mean() < MISSED_SHARE:
             _place(fitted, job, slot, known.rows[own])
     unnamed = np.setdiff1d(np.arange(fitted.n_old, fitted.n_slots), mapping.slot_of_class).tolist()
     free = [s for s in unnamed if _mean(member[y_slot == s]) > MISSED_SHARE]
-    around = widest_reach(known.graph, 1 - known.trust, ~known.labelled, len(free))
+    around = widest_reach(known.graph, 1 - known.certainty, ~known.labelled, len(free))
     for slot, position in zip(free, around.tolist(), strict=False):
         _place(fitted, job, slot, known.rows[[position, *known.graph[[position]].indices]])
 
@@ -86,7 +88,7 @@ def _mean(values: BoolArray) -> float:
     return float(values.mean()) if len(values) else 1.0
 
 
-def _place(fitted: Fitted, job: Job, slot: int, rows: IntArray) -> None:
+def _place(fitted: Fitted, job: TrainingJob, slot: int, rows: IntArray) -> None:
     """Put the prototype of a slot on the mean feature of ``rows``, in both models."""
     student = fitted.predict(job.features, rows, "student").features.mean(0)
     ema = fitted.predict(job.features, rows, "ema").features.mean(0)

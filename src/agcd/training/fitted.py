@@ -26,6 +26,7 @@ Which = Literal["student", "ema"]
 _BLOCK_NUMBERS = 32_000_000
 """Numbers per block of inference: bounds memory whatever the backbone."""
 _IN_MEMORY_BYTES = 2 * 2**30
+"""Larger predictions are mapped from a file: a million rows of 500 slots need two gigabytes."""
 
 
 @dataclass
@@ -75,11 +76,15 @@ class Fitted:
             copy.deepcopy(self.student), copy.deepcopy(self.ema), self.n_old, self.student_temp, dict(self.facts)
         )
 
-    def save(self, path: Path) -> None:
-        """Store both models and their facts; the id is the digest of the weights."""
+    def identify(self) -> None:
+        """Give the models their id, the digest of their weights, once these no longer change."""
         tensors = model_tensors(self.student, self.ema)
         content = b"".join(tensors[name].detach().numpy().tobytes() for name in sorted(tensors))
         self.facts["model_id"] = digest_bytes(content)
+
+    def save(self, path: Path) -> None:
+        """Identify both models and store them with their facts."""
+        self.identify()
         projector = self.student.projector
         facts = self.facts | {
             "n_old": self.n_old,
@@ -88,7 +93,7 @@ class Fitted:
             "head": self.student.kind,
             "projector": [projector[0].out_features, projector[-1].out_features],
         }
-        save_tensors(path, tensors, facts)
+        save_tensors(path, model_tensors(self.student, self.ema), facts)
 
     @staticmethod
     def load(path: Path, features: RowFeatures) -> Fitted:

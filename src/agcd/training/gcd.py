@@ -29,11 +29,11 @@ from agcd.rng import generator
 from agcd.training import losses
 from agcd.training.fitted import Fitted
 from agcd.training.heads import Output
-from agcd.training.job import Job, Outcome, grown, new_model, train_features
-from agcd.training.kmeans import Clustering, cluster_means, lloyd, semi_supervised_kmeans, squared_distances
+from agcd.training.job import Outcome, TrainingJob, grown, new_model, train_features
+from agcd.training.kmeans import Clustering, cluster_means, distances_to, lloyd, semi_supervised_kmeans
 from agcd.training.runs import DescentRun
 from agcd.training.sampler import balanced_batches
-from agcd.types import FloatArray, IntArray
+from agcd.types import FloatArray, IntArray, LabelMapping
 
 
 class GCD:
@@ -42,7 +42,7 @@ class GCD:
     def __init__(self, config: TrainConfig):
         self.config = config
 
-    def fit(self, job: Job) -> Outcome:
+    def fit(self, job: TrainingJob) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
         config = self.config
         if job.start is None:
@@ -56,13 +56,9 @@ class GCD:
 class _Run(DescentRun):
     def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
         facts: dict[str, Any] = {"loss": self._contrast(rng)}
-        slot_of_class = np.arange(len(self.job.labels.classes))
-        if self.job.round:
-            mapping = self.current_mapping()
-            self.first = self.first or mapping
+        if mapping := self.mapping_for_answers():
             facts["agreement"] = mapping.agreement
-            slot_of_class = mapping.slot_of_class
-        clusters = self._cluster(slot_of_class, is_last=epoch == self.n_epochs - 1)
+        clusters = self._cluster(mapping, is_last=epoch == self.n_epochs - 1)
         centres = torch.from_numpy(clusters.centres.astype(np.float32))
         self.fitted.student.place_prototypes(list(range(len(centres))), centres)
         set_biases(self.fitted)
@@ -79,11 +75,13 @@ class _Run(DescentRun):
             total += self.step(loss, ema_decay=0.0)  # the EMA model stays the student
         return total / len(all_rows)
 
-    def _cluster(self, slot_of_class: IntArray, *, is_last: bool) -> Clustering:
+    def _cluster(self, mapping: LabelMapping | None, *, is_last: bool) -> Clustering:
+        """k-means with labelled rows held in the slot of their class, which without a mapping is its own number."""
         job, labels = self.job, self.job.labels
         x = train_features(job, self.fitted).numpy()
         y_slot = labels.y_class[labels.train_rows]
-        y_slot[y_slot >= 0] = slot_of_class[y_slot[y_slot >= 0]]
+        if mapping:
+            y_slot[y_slot >= 0] = mapping.slot_of_class[y_slot[y_slot >= 0]]
         warm = lloyd(x, y_slot, restarted(x, y_slot, self.fitted.student.prototypes.detach().numpy()))
         if job.round or not is_last:
             return warm
@@ -110,7 +108,7 @@ def restarted(x: FloatArray, y_pinned: IntArray, centres: FloatArray) -> FloatAr
     """
     pinned = y_pinned >= 0
     x, y = x[pinned], y_pinned[pinned]
-    hit = y[squared_distances(x, centres).argmin(1) == y]
+    hit = y[distances_to(centres, x).argmin(1) == y]
     lost = np.setdiff1d(y, hit)
     moved = centres.copy()
     moved[lost] = cluster_means(x, y, len(centres))[lost]

@@ -21,17 +21,18 @@ from agcd.training.fitted import Fitted
 from agcd.training.heads import DiscoveryModel, HeadKind
 from agcd.training.kmeans import semi_supervised_kmeans
 from agcd.training.loop import Log
-from agcd.training.process_group import ALONE, Team, together
+from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup, gather_rows
 from agcd.types import IntArray, LabelMapping, LabelState
 
 Evaluate = Callable[[Fitted], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one training run is about. ``evaluate`` is only logged: nothing it returns reaches the training.
+class TrainingJob:
+    """What one training run is about; every process of a ``group`` is given the same job.
 
-    Every process of a ``team`` is given the same job.
+    ``run_dir`` gets the log and a checkpoint per epoch; None trains in memory alone, and a kill costs the whole run.
+    ``evaluate`` is only logged: nothing it returns reaches the training.
     """
 
     features: RowFeatures
@@ -39,12 +40,12 @@ class Job:
     n_slots: int
     seed: int
     round: int
-    run_dir: Path
+    run_dir: Path | None = None
     start: Fitted | None = None
     previous: LabelMapping | None = None
     evaluate: Evaluate | None = None
     echo: Log | None = None
-    team: Team = ALONE
+    group: ProcessGroup = SINGLE_PROCESS
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Outcome:
     last: LabelMapping
 
 
-def new_model(job: Job, config: TrainConfig, kind: HeadKind = "cosine", n_init: int = 3) -> Fitted:
+def new_model(job: TrainingJob, config: TrainConfig, kind: HeadKind = "cosine", n_init: int = 3) -> Fitted:
     """The start of base training: pretrained tail, fresh projector, prototypes random or from k-means.
 
     A linear head always starts from k-means (the best of ``n_init`` runs): its prototypes are centres.
@@ -77,11 +78,11 @@ def new_model(job: Job, config: TrainConfig, kind: HeadKind = "cosine", n_init: 
 def standardise(model: DiscoveryModel, embedded: Tensor) -> None:
     """Set the model's centre and scale so that its features have zero mean and, on average, unit spread."""
     model.center.copy_(embedded.mean(0))
-    spread = (embedded - model.center).square().mean().sqrt()
-    model.scale.copy_(1 / spread.clamp_min(1e-6))
+    deviation = (embedded - model.center).square().mean().sqrt()
+    model.scale.copy_(1 / deviation.clamp_min(1e-6))  # rows that are all equal would be divided by zero
 
 
-def place_cluster_centres(job: Job, fitted: Fitted, n_init: int = 3) -> None:
+def place_cluster_centres(job: TrainingJob, fitted: Fitted, n_init: int = 3) -> None:
     """Put the student's prototypes on the centres of its features; class c < number of classes gets slot c."""
     y_class = job.labels.y_class[job.labels.train_rows]
     rng = generator(job.seed, "kmeans")
@@ -90,33 +91,40 @@ def place_cluster_centres(job: Job, fitted: Fitted, n_init: int = 3) -> None:
     fitted.student.place_prototypes(list(range(fitted.n_slots)), centres)
 
 
-def train_features(job: Job, fitted: Fitted) -> Tensor:
+def train_features(job: TrainingJob, fitted: Fitted) -> Tensor:
     """The student's unit-length features (n, d) of the test views of all training rows, without gradient."""
     return F.normalize(embedded(job, fitted), dim=1)
 
 
-def embedded(job: Job, fitted: Fitted) -> Tensor:
+def embedded(job: TrainingJob, fitted: Fitted) -> Tensor:
     """The student's features (n, d) of the test views of all training rows, not normalised, without gradient."""
-    return together(job.team, job.labels.train_rows, lambda rows: fitted.embed(job.features, rows))
+    return gather_rows(job.group, job.labels.train_rows, lambda rows: fitted.embed(job.features, rows))
 
 
-def predicted_slots(job: Job, fitted: Fitted, rows: IntArray) -> IntArray:
+def predicted_slots(job: TrainingJob, fitted: Fitted, rows: IntArray) -> IntArray:
     """The slots (n,) that the EMA model predicts for ``rows``."""
 
     def predicted(own_rows: IntArray) -> Tensor:
         return torch.from_numpy(fitted.predict(job.features, own_rows, "ema").y_slot)
 
-    return np.asarray(together(job.team, rows, predicted).numpy(), np.int64)
+    return np.asarray(gather_rows(job.group, rows, predicted).numpy(), np.int64)
 
 
-def labelled_mapping(job: Job, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None) -> LabelMapping:
+def labelled_mapping(
+    job: TrainingJob, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None
+) -> LabelMapping:
     """The mapping that the EMA model's predictions on the labelled rows give."""
     rows = job.labels.labelled_rows
     return voted_mapping(job, config, fitted, previous, rows, job.labels.y_class[rows])
 
 
 def voted_mapping(
-    job: Job, config: TrainConfig, fitted: Fitted, previous: LabelMapping | None, rows: IntArray, y_class: IntArray
+    job: TrainingJob,
+    config: TrainConfig,
+    fitted: Fitted,
+    previous: LabelMapping | None,
+    rows: IntArray,
+    y_class: IntArray,
 ) -> LabelMapping:
     """The mapping that the EMA model's predictions on ``rows`` of classes ``y_class`` give."""
     labels = job.labels
@@ -132,7 +140,7 @@ def voted_mapping(
     )
 
 
-def grown(job: Job, config: TrainConfig) -> Fitted:
+def grown(job: TrainingJob, config: TrainConfig) -> Fitted:
     """A copy of ``job.start`` with a slot for every class: a class without one gets a slot at its mean feature."""
     assert job.start is not None
     fitted = job.start.copy()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from agcd.arrays import squared_distances
 from agcd.types import FloatArray, IntArray
 
 Float64 = NDArray[np.float64]
@@ -25,11 +26,9 @@ class Clustering:
     inertia: float
 
 
-def squared_distances(x: FloatArray, centres: FloatArray) -> FloatArray:
-    """(n, K) squared Euclidean distances, never negative, in the precision of ``x``."""
-    centres = centres.astype(x.dtype, copy=False)
-    squares = np.einsum("nd,nd->n", x, x)[:, None] + np.einsum("kd,kd->k", centres, centres)
-    return np.asarray(np.maximum(squares - 2 * x @ centres.T, 0.0))
+def distances_to(centres: FloatArray, x: FloatArray) -> FloatArray:
+    """Squared distances (n, K) of rows to centres, in the precision of the rows."""
+    return squared_distances(x, centres.astype(x.dtype, copy=False))
 
 
 def semi_supervised_kmeans(
@@ -63,13 +62,13 @@ def lloyd(x: FloatArray, y_pinned: IntArray, centres: FloatArray, *, max_iter: i
     n_clusters, pinned = len(centres), y_pinned >= 0
     y_cluster = np.full(len(x), -1, dtype=np.int64)
     for _ in range(max_iter):
-        distances = squared_distances(x, centres)
+        distances = distances_to(centres, x)
         nearest = np.where(pinned, y_pinned, distances.argmin(1))
         if np.array_equal(nearest, y_cluster):
             break
         y_cluster = _fill_empty(nearest, distances, pinned, n_clusters)
         centres = cluster_means(x, y_cluster, n_clusters)
-    own = squared_distances(x, centres)[np.arange(len(x)), y_cluster]
+    own = distances_to(centres, x)[np.arange(len(x)), y_cluster]
     return Clustering(centres, y_cluster, float(own.sum()))
 
 
@@ -81,13 +80,13 @@ def _start(x: FloatArray, y_class: IntArray, n_clusters: int, rng: np.random.Gen
     centres = [cluster_means(x[pinned], y_class[pinned], n_known)] if n_known else []
     if not centres:
         centres = [np.asarray(x[rng.choice(free)], np.float64)[None]]
-    closest = squared_distances(x[free], centres[0]).min(1)
+    closest = distances_to(centres[0], x[free]).min(1)
     while sum(map(len, centres)) < n_clusters:
         total = closest.sum(dtype=np.float64)
         chosen = rng.choice(len(free), p=closest.astype(np.float64) / total) if total > 0 else rng.integers(len(free))
         new = np.asarray(x[free[chosen]], np.float64)[None]
         centres.append(new)
-        closest = np.minimum(closest, squared_distances(x[free], new)[:, 0])
+        closest = np.minimum(closest, distances_to(new, x[free])[:, 0])
     return np.concatenate(centres)
 
 

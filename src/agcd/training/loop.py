@@ -7,7 +7,7 @@ it starts from. That makes a resumed run equal to an unbroken one, bit for bit, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,14 +20,14 @@ from torch import Tensor
 from agcd.errors import StorageError
 from agcd.io import atomic_write
 from agcd.rng import derive_seed
-from agcd.training.process_group import ALONE, Team
+from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup
 
 Log = Callable[[dict[str, Any]], None]
 CHECKPOINT = "checkpoint.safetensors"
 LOG = "log.jsonl"
 
 
-class Trainee(Protocol):
+class Resumable(Protocol):
     """Something that learns epoch by epoch and can put its whole state into tensors and JSON values."""
 
     def run_epoch(self, epoch: int) -> dict[str, Any]: ...
@@ -36,32 +36,38 @@ class Trainee(Protocol):
 
 
 def run_epochs(
-    trainee: Trainee, n_epochs: int, run_dir: Path, seed: int, echo: Log | None = None, team: Team = ALONE
+    resumable: Resumable,
+    n_epochs: int,
+    run_dir: Path | None,
+    seed: int,
+    echo: Log | None = None,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> None:
-    """Train to ``n_epochs``, continuing from the last whole epoch that ``run_dir`` holds.
+    """Train to ``n_epochs``, continuing from the last whole epoch that ``run_dir`` holds; without one, in memory.
 
-    ``log.jsonl`` gets one line per epoch; ``echo`` sees the same line. In a team process 0 alone writes, and nobody
-    begins an epoch before the one before it is on the disk.
+    ``log.jsonl`` gets one line per epoch; ``echo`` sees the same line. In a process group rank 0 alone writes, and
+    nobody begins an epoch before the one before it is on the disk.
     """
-    first = _resume(trainee, run_dir, team)
-    if team.rank == 0:
-        continue_log(run_dir / LOG, first)
+    first = _resume(resumable, run_dir, group) if run_dir else 0
     for epoch in range(first, n_epochs):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(derive_seed(seed, "epoch", epoch))
-            facts = trainee.run_epoch(epoch)
-        if team.rank == 0:
-            _write_epoch(trainee, run_dir, {"epoch": epoch, "n_epochs": n_epochs, **facts}, echo)
-        team.wait()
+            facts = resumable.run_epoch(epoch)
+        if group.rank == 0:
+            _record_epoch(resumable, run_dir, {"epoch": epoch, "n_epochs": n_epochs, **facts}, echo)
+        group.barrier()
 
 
-def _write_epoch(trainee: Trainee, run_dir: Path, line: dict[str, Any], echo: Log | None) -> None:
-    with (run_dir / LOG).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+def _record_epoch(resumable: Resumable, run_dir: Path | None, line: dict[str, Any], echo: Log | None) -> None:
+    """The checkpoint comes last: an epoch whose checkpoint is missing runs again, and its line is dropped then."""
+    if run_dir:
+        with (run_dir / LOG).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
     if echo:
         echo(line)
-    tensors, facts = trainee.state()
-    save_tensors(run_dir / CHECKPOINT, tensors, {"epoch": line["epoch"], **facts})
+    if run_dir:
+        tensors, facts = resumable.state()
+        save_tensors(run_dir / CHECKPOINT, tensors, {"epoch": line["epoch"], **facts})
 
 
 def use_one_thread() -> None:
@@ -69,14 +75,17 @@ def use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _resume(trainee: Trainee, run_dir: Path, team: Team) -> int:
+def _resume(resumable: Resumable, run_dir: Path, group: ProcessGroup) -> int:
+    """Restore the state after the last whole epoch, the same one in every process; how many epochs that makes."""
     first = epochs_done(run_dir)
     agreed = torch.tensor(first)
-    team.follow([agreed])
+    group.broadcast([agreed])
     if int(agreed) != first:
         raise StorageError(f"Processes see different states of {run_dir}: it must lie on a disk that all share.")
     if first:
-        trainee.restore(*load_tensors(run_dir / CHECKPOINT))
+        resumable.restore(*load_tensors(run_dir / CHECKPOINT))
+    if group.rank == 0:
+        continue_log(run_dir / LOG, first)
     return first
 
 
@@ -124,6 +133,10 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 def continue_log(path: Path, first: int) -> None:
     """Drop what was logged after the last checkpoint: those epochs run again."""
-    kept = [line for line in read_log(path) if line["epoch"] < first]
+    rewrite_log(path, [line for line in read_log(path) if line["epoch"] < first])
+
+
+def rewrite_log(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    """Replace a JSON-lines log, whole or not at all."""
     with atomic_write(path) as aside:
-        aside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        aside.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -55,19 +55,19 @@ def supervised(logits: Tensor, slots: Tensor, student_temp: float) -> Tensor:
     return F.cross_entropy(logits / student_temp, slots.repeat(2))
 
 
-def spread_supervised(logits: Tensor, slots: Tensor, trust: Tensor, student_temp: float) -> Tensor:
-    """Cross-entropy to slots that are believed as far as ``trust`` says, averaged over all rows, believed or not.
+def weighted_supervised(logits: Tensor, slots: Tensor, weights: Tensor, student_temp: float) -> Tensor:
+    """Cross-entropy to the slots, each row multiplied by its weight, divided by the number of all rows.
 
     Parameters
     ----------
     logits : (2n, K) cosines of both views.
-    slots : (n,) the slot of each row; of rows with trust 0 any.
-    trust : (n,) between 0 and 1.
+    slots : (n,) the slot of each row; of rows with weight 0 any.
+    weights : (n,) between 0 and 1.
     """
     if len(slots) == 0:
         return logits.sum() * 0
     each = F.cross_entropy(logits / student_temp, slots.repeat(2), reduction="none")
-    return (trust.repeat(2) * each).mean()
+    return (weights.repeat(2) * each).mean()
 
 
 def info_nce(projections: Tensor, temp: float) -> Tensor:

@@ -27,8 +27,8 @@ from agcd.training import losses
 from agcd.training.fitted import Fitted, read_test_view
 from agcd.training.gcd import contrastive_loss
 from agcd.training.heads import Output
-from agcd.training.job import Job, Outcome, place_cluster_centres
-from agcd.training.process_group import together
+from agcd.training.job import Outcome, TrainingJob, place_cluster_centres
+from agcd.training.process_group import gather_rows
 from agcd.training.runs import TwoPhaseRun, make_optimiser
 from agcd.training.sampler import Batch
 from agcd.training.schedules import learning_rate, teacher_decay, teacher_temperature
@@ -41,13 +41,13 @@ class MuGCD:
     def __init__(self, config: TrainConfig):
         self.config = config
 
-    def fit(self, job: Job) -> Outcome:
+    def fit(self, job: TrainingJob) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
         return _Run.of(job, self.config).finish()
 
 
 class _Run(TwoPhaseRun):
-    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+    def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted, n_epochs: int):
         super().__init__(job, config, fitted, n_epochs)
         self._renew_optimiser()
         self.n_first = 0 if job.round else int(config.mugcd.representation_share * n_epochs)
@@ -84,7 +84,7 @@ class _Run(TwoPhaseRun):
         """The teacher's logits (B, K) for the test views of ``rows``."""
         teacher, features = self.fitted.ema.eval(), self.job.features
         with torch.no_grad():
-            return together(self.job.team, rows, lambda own: teacher(read_test_view(features, own)).logits)
+            return gather_rows(self.job.group, rows, lambda own: teacher(read_test_view(features, own)).logits)
 
     def _teacher_temp(self, epoch: int) -> float:
         if self.job.round:

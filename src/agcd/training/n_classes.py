@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
@@ -23,7 +21,7 @@ from agcd.features.rows import RowFeatures
 from agcd.metrics import accuracy
 from agcd.rng import derive_seed, generator
 from agcd.training.fitted import embed_rows
-from agcd.types import FloatArray, IntArray
+from agcd.types import FloatArray, IntArray, NumberOfClasses
 
 Say = Callable[[int, int], None]
 
@@ -32,30 +30,13 @@ RUNS = 5
 DIMS = 128
 """Principal components that k-means works on: of 1280 features they cluster nearly as well, some eight times faster."""
 MAX_UNLABELLED = 20_000
-_COARSE, _BISECTIONS = 1.2, 2
+"""Unlabelled rows that k-means is given at most: its time grows with them, and only labelled ones are counted."""
+_COARSE = 1.2
+"""The ratio of neighbouring numbers on the first grid: 10 to 1000 in 26 steps."""
+_BISECTIONS = 2
+"""How often both ends of the range are moved half-way out afterwards."""
 _MOST_CLASSES = 1000
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The estimated number of classes ``n``, and all that was tried to find it."""
-
-    n: int
-    low: int
-    """``low`` to ``high`` spans the numbers tried whose accuracy is within one standard error of the best."""
-    high: int
-    curve: tuple[tuple[int, float], ...]
-    """Number of classes tried and mean accuracy on the labelled rows, by rising number."""
-    method: str
-    n_fits: int
-    """k-means runs in all."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"curve": [list(point) for point in self.curve]}
-
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> Estimate:
-        return Estimate(**value | {"curve": tuple((int(n), float(hits)) for n, hits in value["curve"])})
+"""The largest number tried unless asked for: the time of k-means grows with it."""
 
 
 def prefix_features(features: RowFeatures, rows: IntArray) -> FloatArray:
@@ -77,7 +58,7 @@ def estimate_n_classes(
     method: str = "grid",
     seed: int = 0,
     say: Say | None = None,
-) -> Estimate:
+) -> NumberOfClasses:
     """The number of classes under which k-means agrees best with the labels.
 
     Parameters
@@ -107,8 +88,7 @@ def estimate_n_classes(
         n_labelled = int((y_class >= 0).sum())
         tried = _Tried(lambda n: _mean_accuracy(reduced, y_class, n_old, n, seed), n_labelled, say)
         best = _METHODS[method](tried, low, high)
-    curve = tuple(sorted(tried.curve.items()))
-    return Estimate(best, *tried.span, curve, method, RUNS * len(curve))
+    return NumberOfClasses(best, *tried.span, tuple(sorted(tried.curve.items())))
 
 
 def cluster_accuracy(y_class: IntArray, y_cluster: IntArray, n_old: int) -> float:

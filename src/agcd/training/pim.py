@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from agcd.config import TrainConfig
 from agcd.metrics import accuracy
 from agcd.training.fitted import Fitted
-from agcd.training.job import Job, Outcome, grown, new_model, train_features
+from agcd.training.job import Outcome, TrainingJob, grown, new_model, train_features
 from agcd.training.kmeans import cluster_means
 from agcd.training.runs import TrainingRun
 from agcd.types import LabelMapping
@@ -46,7 +46,7 @@ class PIM:
     def __init__(self, config: TrainConfig):
         self.config = config
 
-    def fit(self, job: Job) -> Outcome:
+    def fit(self, job: TrainingJob) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
         config = self.config
         if job.start is None:
@@ -63,7 +63,7 @@ class PIM:
 class _Run(TrainingRun):
     """First one epoch per weight tried (in base training, if there is a choice), then blocks of steps."""
 
-    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted):
+    def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted):
         labels, pim = job.labels, config.pim
         self.n_steps = pim.round_steps if job.round else pim.steps
         has_choice = len(labels.labelled_rows) > 0 and len(pim.entropy_weights) > 1
@@ -103,10 +103,7 @@ class _Run(TrainingRun):
         if epoch < self.n_tried:
             return self._try_weight(self.config.pim.entropy_weights[epoch])
         facts: dict[str, Any] = {"entropy_weight": self.entropy_weight}
-        mapping = None
-        if self.job.round:
-            mapping = self.current_mapping()
-            self.first = self.first or mapping
+        if mapping := self.mapping_for_answers():
             facts["agreement"] = mapping.agreement
         n_steps = min(_BLOCK, self.n_steps - _BLOCK * (epoch - self.n_tried))
         facts["loss"] = self._descend(self.optimiser, n_steps, self._slots(mapping), self.entropy_weight)

@@ -15,36 +15,36 @@ from torch import Tensor
 from agcd.types import IntArray
 
 
-class Team(Protocol):
-    """What the processes do together; all of them call the same methods in the same order."""
+class ProcessGroup(Protocol):
+    """The collective operations of training; all processes call the same ones in the same order."""
 
     @property
     def size(self) -> int: ...
 
     @property
     def rank(self) -> int:
-        """This process's number in [0, size); number 0 writes the files."""
+        """This process's number in [0, size); rank 0 writes the files."""
         ...
 
     def gather(self, own: Tensor, n: int) -> Tensor:
         """The shares (…, *shape) of ``n`` rows put together in order, (n, *shape); gradients go back to ``own``."""
         ...
 
-    def add_up(self, tensors: Iterable[Tensor]) -> None:
+    def all_reduce(self, tensors: Iterable[Tensor]) -> None:
         """Replace every tensor by its sum over the processes."""
         ...
 
-    def follow(self, tensors: Iterable[Tensor]) -> None:
-        """Replace every tensor by that of process 0."""
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
+        """Replace every tensor by that of rank 0."""
         ...
 
-    def wait(self) -> None:
-        """Go on when all have come here."""
+    def barrier(self) -> None:
+        """Return when all processes have called it."""
         ...
 
 
-class Alone:
-    """One process: nothing to gather, nobody to wait for."""
+class SingleProcess:
+    """The group of one process: nothing to gather, nobody to wait for."""
 
     size = 1
     rank = 0
@@ -52,22 +52,22 @@ class Alone:
     def gather(self, own: Tensor, n: int) -> Tensor:
         return own
 
-    def add_up(self, tensors: Iterable[Tensor]) -> None:
+    def all_reduce(self, tensors: Iterable[Tensor]) -> None:
         pass
 
-    def follow(self, tensors: Iterable[Tensor]) -> None:
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
         pass
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         pass
 
 
-ALONE = Alone()
+SINGLE_PROCESS = SingleProcess()
 
 
-def share(team: Team, n: int) -> slice:
+def share(group: ProcessGroup, n: int) -> slice:
     """The part of ``n`` rows that is this process's; shares differ by one row at most and may be empty."""
-    return shares(team.size, n)[team.rank]
+    return shares(group.size, n)[group.rank]
 
 
 def shares(size: int, n: int) -> list[slice]:
@@ -75,12 +75,12 @@ def shares(size: int, n: int) -> list[slice]:
     return [slice(n * rank // size, n * (rank + 1) // size) for rank in range(size)]
 
 
-def worked(own: slice) -> slice:
-    """The rows to compute for a share: the first row of all where it is empty, as tails need not take no rows."""
+def at_least_one(own: slice) -> slice:
+    """The rows to pass through the model for a share: the first row of all if it is empty, as tails may refuse none."""
     return own if own.stop > own.start else slice(0, 1)
 
 
-def together(team: Team, rows: IntArray, compute: Callable[[IntArray], Tensor]) -> Tensor:
-    """``compute`` (n, …) of all ``rows`` (n,), to which every process adds its share."""
-    own = share(team, len(rows))
-    return team.gather(compute(rows[worked(own)])[: own.stop - own.start], len(rows))
+def gather_rows(group: ProcessGroup, rows: IntArray, compute: Callable[[IntArray], Tensor]) -> Tensor:
+    """``compute`` (n, …) of all ``rows`` (n,), each process computing its share."""
+    own = share(group, len(rows))
+    return group.gather(compute(rows[at_least_one(own)])[: own.stop - own.start], len(rows))

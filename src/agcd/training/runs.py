@@ -20,12 +20,12 @@ from agcd.config import TrainConfig
 from agcd.features.tails import ResidualAdapter
 from agcd.rng import derive_seed, generator
 from agcd.training import losses
-from agcd.training.answers import Spread, repair, spread_answers
+from agcd.training.answers import PropagatedLabels, propagate_answers, repair
 from agcd.training.fitted import Fitted, model_tensors, restore_models
 from agcd.training.heads import DiscoveryModel, Output, ema_update
-from agcd.training.job import Job, Outcome, grown, labelled_mapping, new_model, voted_mapping
+from agcd.training.job import Outcome, TrainingJob, grown, labelled_mapping, new_model, voted_mapping
 from agcd.training.loop import run_epochs
-from agcd.training.process_group import Team, share, worked
+from agcd.training.process_group import ProcessGroup, at_least_one, share
 from agcd.training.sampler import Batch, balanced_batches, read_batches, shuffled_batches
 from agcd.training.schedules import learning_rate
 from agcd.types import IntArray, LabelMapping
@@ -34,7 +34,7 @@ from agcd.types import IntArray, LabelMapping
 class TrainingRun(ABC):
     """The state of one training run, moved on by one epoch at a time."""
 
-    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+    def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted, n_epochs: int):
         self.job, self.config, self.fitted, self.n_epochs = job, config, fitted, n_epochs
         self.first: LabelMapping | None = None
         self.last: LabelMapping | None = None
@@ -54,7 +54,7 @@ class TrainingRun(ABC):
     def finish(self) -> Outcome:
         """Train to the end, from wherever the run's folder says it stands."""
         seed = derive_seed(self.job.seed, "train", self.job.round)
-        run_epochs(self, self.n_epochs, self.job.run_dir, seed, self.job.echo, self.job.team)
+        run_epochs(self, self.n_epochs, self.job.run_dir, seed, self.job.echo, self.job.group)
         if self.first is None:
             self.first = self.last = self.current_mapping()
         assert self.last is not None
@@ -68,6 +68,14 @@ class TrainingRun(ABC):
         if self.job.evaluate:
             facts["evaluation"] = self.job.evaluate(self.fitted)
         return facts
+
+    def mapping_for_answers(self) -> LabelMapping | None:
+        """The mapping by which this epoch translates answers into slots; None in base training, which has none."""
+        if not self.job.round:
+            return None
+        mapping = self.current_mapping()
+        self.first = self.first or mapping
+        return mapping
 
     def current_mapping(self) -> LabelMapping:
         """The mapping of the EMA model on everything labelled so far."""
@@ -88,7 +96,7 @@ class TrainingRun(ABC):
 class DescentRun(TrainingRun):
     """A run that trains the student by stochastic gradient descent; the EMA model follows it step by step."""
 
-    def __init__(self, job: Job, config: TrainConfig, fitted: Fitted, n_epochs: int):
+    def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted, n_epochs: int):
         super().__init__(job, config, fitted, n_epochs)
         self.optimiser = make_optimiser(fitted.student, config)
 
@@ -97,7 +105,7 @@ class DescentRun(TrainingRun):
             group["lr"] = self.learning_rate(epoch)
         # Unlike machines may part a little, for instance in k-means: every epoch starts from one state.
         models = model_tensors(self.fitted.student, self.fitted.ema)
-        self.job.team.follow([*models.values(), *self.optimiser_tensors().values()])
+        self.job.group.broadcast([*models.values(), *self.optimiser_tensors().values()])
         self.fitted.student.train()
         return super().run_epoch(epoch)
 
@@ -106,22 +114,22 @@ class DescentRun(TrainingRun):
 
     def batches(self, rows: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
         """Batches of rows with two random views of each."""
-        return read_batches(self.job.features, rows, rng, self.job.team)
+        return read_batches(self.job.features, rows, rng, self.job.group)
 
     def forward(self, batch: Batch) -> Output:
         """The student's output (2B, …) for both views of a batch: first views, then second."""
-        team, student = self.job.team, self.fitted.student
-        if team.size > 1:
-            draw_together(student, team, len(batch.rows))
+        group, student = self.job.group, self.fitted.student
+        if group.size > 1:
+            draw_together(student, group, len(batch.rows))
         output: Output = student(batch.inputs)
-        return output if team.size == 1 else joined(output, team, len(batch.rows))
+        return output if group.size == 1 else joined(output, group, len(batch.rows))
 
     def step(self, loss: Tensor, ema_decay: float) -> float:
         """Move the student down the gradient of ``loss`` and the EMA model after it; the value of the loss."""
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         # Each process has the gradient of the whole loss by its own rows, so the sum is that of one process.
-        self.job.team.add_up(p.grad for p in self.fitted.student.trainable() if p.grad is not None)
+        self.job.group.all_reduce(p.grad for p in self.fitted.student.trainable() if p.grad is not None)
         self.optimiser.step()
         ema_update(self.fitted.ema, self.fitted.student, ema_decay)
         return float(loss.detach())
@@ -141,25 +149,25 @@ class TwoPhaseRun(DescentRun):
     """The original phase and, in active rounds, the queried phase of every epoch."""
 
     @classmethod
-    def of(cls, job: Job, config: TrainConfig) -> Self:
+    def of(cls, job: TrainingJob, config: TrainConfig) -> Self:
         """Base training of a new model (``job.start`` is None) or one active round from ``job.start``."""
         if job.start is None:
             return cls(job, config, new_model(job, config), config.base_epochs)
         run = cls(job, config, grown(job, config), config.round_epochs)
         if config.answers.repair:
-            repair(run.fitted, job, run.known, run.current_mapping())
+            repair(run.fitted, job, run.propagated, run.current_mapping())
         return run
 
     @cached_property
-    def known(self) -> Spread:
+    def propagated(self) -> PropagatedLabels:
         """What the labels say about every training row, as the round begins."""
-        return spread_answers(self.job)
+        return propagate_answers(self.job)
 
     def current_mapping(self) -> LabelMapping:
         if self.job.start is None or self.config.answers.mapping == "labels":
             return super().current_mapping()
-        voters = self.known.voters()
-        rows, y_class = self.known.rows[voters], self.known.y_class[voters]
+        voters = self.propagated.voters()
+        rows, y_class = self.propagated.rows[voters], self.propagated.y_class[voters]
         return voted_mapping(self.job, self.config, self.fitted, self.last or self.job.previous, rows, y_class)
 
     @abstractmethod
@@ -172,9 +180,7 @@ class TwoPhaseRun(DescentRun):
 
     def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
         facts: dict[str, Any] = {"loss": self._original_phase(epoch, rng)}
-        if self.job.round:
-            mapping = self.current_mapping()
-            self.first = self.first or mapping
+        if mapping := self.mapping_for_answers():
             facts["queried_loss"] = self._queried_phase(epoch, mapping, rng)
             facts["agreement"] = mapping.agreement
         return facts
@@ -186,7 +192,7 @@ class TwoPhaseRun(DescentRun):
             stays |= labels.asked_round > 0
         unlabelled = np.flatnonzero(stays & ~labels.held_out)
         all_rows = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
-        total, teach = 0.0, self._spread_loss()
+        total, teach = 0.0, self._propagated_loss()
         for n, batch in enumerate(self.batches(all_rows, rng)):
             # Queried rows that stay in the stream count as unlabelled there.
             seed_class = np.where(labels.asked_round[batch.rows] == 0, labels.y_class[batch.rows], -1)
@@ -197,21 +203,20 @@ class TwoPhaseRun(DescentRun):
             total += self.step(loss, self.ema_decay(epoch, n / len(all_rows)))
         return total / len(all_rows)
 
-    def _spread_loss(self) -> Callable[[Output, IntArray, Tensor], Tensor] | None:
-        """What unlabelled rows learn from the classes that labels spread to them; None where that is off."""
+    def _propagated_loss(self) -> Callable[[Output, IntArray, Tensor], Tensor] | None:
+        """The loss by which unlabelled rows learn the classes propagated to them; None where that is off."""
         config = self.config
         if self.job.start is None or not config.answers.spread_weight:
             return None
-        y_class, trust = self.known.by_row(self.job.features.n_rows)
+        y_class, certainty = self.propagated.by_row(self.job.features.n_rows)
         mapping = self.last or self.current_mapping()  # the last epoch ended with the mapping that this one begins with
         slots = np.append(mapping.slot_of_class, 0)[y_class]
 
         def loss(output: Output, rows: IntArray, unlabelled: Tensor) -> Tensor:
-            own_slots, own_trust = torch.from_numpy(slots[rows]), torch.from_numpy(trust[rows])
+            y_slot, weights = torch.from_numpy(slots[rows]), torch.from_numpy(certainty[rows])
             logits = output.logits[unlabelled.repeat(2)]
-            return config.answers.spread_weight * losses.spread_supervised(
-                logits, own_slots, own_trust, config.student_temp
-            )
+            value = losses.weighted_supervised(logits, y_slot, weights, config.student_temp)
+            return config.answers.spread_weight * value
 
         return loss
 
@@ -228,9 +233,9 @@ class TwoPhaseRun(DescentRun):
         return total / max(n, 1)
 
 
-def draw_together(model: DiscoveryModel, team: Team, n: int) -> None:
+def draw_together(model: DiscoveryModel, group: ProcessGroup, n: int) -> None:
     """Let every adapter's noise for the next batch of ``n`` rows be this process's part of one draw for all."""
-    own = worked(share(team, n))
+    own = at_least_one(share(group, n))
 
     def draw(x: Tensor) -> Tensor:
         return torch.randn(2, n, *x.shape[1:])[:, own].flatten(0, 1)
@@ -240,12 +245,12 @@ def draw_together(model: DiscoveryModel, team: Team, n: int) -> None:
             module.draw = draw
 
 
-def joined(output: Output, team: Team, n: int) -> Output:
+def joined(output: Output, group: ProcessGroup, n: int) -> Output:
     """The output (2n, …) of a batch of ``n`` rows from that of this process's rows and of the others'."""
-    own = share(team, n)
+    own = share(group, n)
     by_view = torch.cat(output, 1)
     by_row = torch.stack(torch.tensor_split(by_view, 2), 1)[: own.stop - own.start]
-    whole = team.gather(by_row, n).transpose(0, 1).flatten(0, 1)
+    whole = group.gather(by_row, n).transpose(0, 1).flatten(0, 1)
     return Output(*torch.split(whole, [part.shape[1] for part in output], dim=1))
 
 

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
-from agcd.training.process_group import ALONE, Team, share, worked
+from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup, at_least_one, share
 from agcd.types import IntArray
 
 
 class Batch(NamedTuple):
     """Rows (B,) and the tail's input (2B, …) for two views of each: first views, then second.
 
-    In a team of processes ``inputs`` are those of the rows that this one works on; ``rows`` are all.
+    In a process group ``inputs`` are those of the rows that this one works on; ``rows`` are all.
     """
 
     rows: IntArray
@@ -58,7 +58,7 @@ def two_views(n: int, n_views: int, rng: np.random.Generator) -> tuple[IntArray,
 
 
 def read_batches(
-    features: RowFeatures, batches: Iterable[IntArray], rng: np.random.Generator, team: Team = ALONE
+    features: RowFeatures, batches: Iterable[IntArray], rng: np.random.Generator, group: ProcessGroup = SINGLE_PROCESS
 ) -> Iterator[Batch]:
     """Every batch with two random views of its rows, good until the next one is asked for."""
     being_read: deque[IntArray] = deque()
@@ -67,7 +67,7 @@ def read_batches(
         for rows in batches:
             being_read.append(rows)
             first, second = two_views(len(rows), features.n_views, rng)
-            own = worked(share(team, len(rows)))
+            own = at_least_one(share(group, len(rows)))
             yield np.concatenate([rows[own], rows[own]]), np.concatenate([first[own], second[own]])
 
     for inputs in read_in_turn(features, requests()):

@@ -7,6 +7,7 @@ import math
 from agcd.config import MuGCDConfig, TrainConfig
 
 _LR_FLOOR = 1e-3
+"""The share of the learning rate that is left at the end, as in the published code of SimGCD."""
 
 
 def learning_rate(config: TrainConfig, epoch: int, n_epochs: int) -> float:

@@ -10,7 +10,7 @@ from torch import Tensor
 from agcd.config import TrainConfig
 from agcd.training import losses
 from agcd.training.heads import Output
-from agcd.training.job import Job, Outcome
+from agcd.training.job import Outcome, TrainingJob
 from agcd.training.runs import TwoPhaseRun
 from agcd.training.sampler import Batch
 from agcd.training.schedules import teacher_temperature
@@ -22,7 +22,7 @@ class SimGCD:
     def __init__(self, config: TrainConfig):
         self.config = config
 
-    def fit(self, job: Job) -> Outcome:
+    def fit(self, job: TrainingJob) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
         return _Run.of(job, self.config).finish()
 

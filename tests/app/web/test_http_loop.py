@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from agcd.lab.by_hand import make_project
+from agcd.cli.by_hand import make_project
 from agcd.lab.cells import Cell, open_session, prepare, run_cell
 from agcd.lab.person import Annotator
 from support.benches import SMALL, toy_folder
@@ -27,7 +27,7 @@ def test_answers_over_http_reach_the_accuracy_of_the_benchmark(tmp_path: Path) -
         assert server.stdout is not None
         found = re.search(r"(http://[^/]+)/login\?token=(\S+)", server.stdout.readline())
         assert found
-        annotator = Annotator(found[1], found[2], lambda row: prepared.examiner.answer(np.array([row]))[0])
+        annotator = Annotator(found[1], found[2], lambda row: prepared.evaluator.answer(np.array([row]))[0])
         answers = []
         for _ in range(2):
             answers.append(annotator.label_round())
@@ -38,8 +38,8 @@ def test_answers_over_http_reach_the_accuracy_of_the_benchmark(tmp_path: Path) -
     session.train()
     for number in (1, 2):
         query = session.ask()
-        session.tell(query.rows, prepared.examiner.answer(query.rows))
-        expected = session.train().fitted.predict(prepared.features, prepared.examiner.rows)
+        session.tell(query.rows, prepared.evaluator.answer(query.rows))
+        expected = session.train().fitted.predict(prepared.features, prepared.evaluator.rows)
         table = pq.read_table(folder / "runs" / f"{number:03d}" / "predictions.parquet").to_pydict()
         slot_of_row = dict(zip(table["row"], table["slot"], strict=True))
         assert [slot_of_row[row] for row in expected.rows.tolist()] == expected.y_slot.tolist()

@@ -20,9 +20,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from PIL import Image
 
-from agcd.data.images import ImageError, decode, read_file
+from agcd.data.images import ImageError, read_file, scanned, thumbnail
 from agcd.errors import DataError, StorageError
-from agcd.io import atomic_write, digest_bytes
+from agcd.io import atomic_write
 
 SIZES = (96, 160, 320, 1024)
 QUALITY = 85
@@ -85,10 +85,7 @@ class Pictures:
 
     def _made(self, row: int, key: str, size: int) -> bytes:
         try:
-            content = read_file(self._root / self._paths[row])
-            if digest_bytes(content) != key:
-                raise ImageError("the file has changed since it was scanned")
-            return _small_jpeg(decode(content, draft_size=size), size)
+            return _jpeg(thumbnail(scanned(self._root / self._paths[row], key), size))
         except ImageError as error:
             raise PictureGone(f"Picture {row} cannot be shown: {error.reason}.") from None
 
@@ -154,8 +151,7 @@ def _kept_jpeg(path: Path) -> bytes | None:
     return content if content.startswith(b"\xff\xd8") and content.endswith(b"\xff\xd9") else None
 
 
-def _small_jpeg(image: Image.Image, size: int) -> bytes:
-    image.thumbnail((size, size))
+def _jpeg(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=QUALITY)
     return buffer.getvalue()

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from agcd.config import OUR_ANSWERS, OUR_STRATEGY, AnswersConfig, merged
-from agcd.errors import ConfigError, did_you_mean
+from agcd.errors import ConfigError
 from agcd.lab.cells import NO_QUERY, Cell
-from agcd.lab.paper.render import flat
 from agcd.lab.paper.study import Entry, Study, open_study
+from agcd.lab.paper.table_text import flat
 from agcd.lab.results import unique
 
-BEYOND = "beyond"
 OURS, REFERENCE, RANDOM = "ours", "adaptive_novel", "random"
 BUDGETED = (RANDOM, REFERENCE, OURS)
 _PAPERS_ANSWERS = AnswersConfig().model_dump()
@@ -23,8 +22,8 @@ _DECIDED = ("query.budget", "query.strategy", "train.answers")
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of a table: what is asked, and what training makes of the answers (settings of ``train.answers``)."""
+class Contender:
+    """A strategy, and what training makes of the answers (settings of ``train.answers``); a line of every table."""
 
     name: str
     strategy: str
@@ -45,21 +44,21 @@ def _without(switch: str) -> dict[str, Any]:
     return {**OUR_ANSWERS, switch: _PAPERS_ANSWERS[switch]}
 
 
-_REFERENCE, _OURS = Line(REFERENCE, REFERENCE, _PAPERS_ANSWERS), Line(OURS, OUR_STRATEGY, OUR_ANSWERS)
-_NOT_THE_STRATEGY = Line("all but the strategy", REFERENCE, OUR_ANSWERS)
+_REFERENCE, _OURS = Contender(REFERENCE, REFERENCE, _PAPERS_ANSWERS), Contender(OURS, OUR_STRATEGY, OUR_ANSWERS)
+_NOT_THE_STRATEGY = Contender("all but the strategy", REFERENCE, OUR_ANSWERS)
 _OTHERS = (NO_QUERY, RANDOM, "margin", "badge", "typiclust")
-MAIN = (*(Line(name, name, _PAPERS_ANSWERS) for name in _OTHERS), _REFERENCE, _OURS)
+MAIN = (*(Contender(name, name, _PAPERS_ANSWERS) for name in _OTHERS), _REFERENCE, _OURS)
 ALONE = (
     _REFERENCE,
-    Line("strategy alone", OUR_STRATEGY, _PAPERS_ANSWERS),
-    *(Line(f"{name} alone", REFERENCE, _alone(switch)) for name, switch in PIECES.items()),
+    Contender("strategy alone", OUR_STRATEGY, _PAPERS_ANSWERS),
+    *(Contender(f"{name} alone", REFERENCE, _alone(switch)) for name, switch in PIECES.items()),
     _NOT_THE_STRATEGY,
     _OURS,
 )
 WITHOUT = (
     _OURS,
     _NOT_THE_STRATEGY,
-    *(Line(f"all but {name}", OUR_STRATEGY, _without(switch)) for name, switch in PIECES.items()),
+    *(Contender(f"all but {name}", OUR_STRATEGY, _without(switch)) for name, switch in PIECES.items()),
 )
 """The first line of either is what its others are compared with. Lines that stand in several tables have one name,
 because they are the same runs."""
@@ -94,23 +93,8 @@ class Plan:
         """Everything that is run; what tables share is here more than once."""
         main = [entry for study in self.studies for entry in main_entries(study)]
         budgets = [entry for study, budget in self.budgeted for entry in budget_entries(study, budget)]
-        pieces = [entry for study in self.ablated for entry in line_entries(study, (*ALONE, *WITHOUT))]
+        pieces = [entry for study in self.ablated for entry in contender_entries(study, (*ALONE, *WITHOUT))]
         return [*main, *budgets, *pieces]
-
-
-def wants_beyond(what: str, strategies: str | None, other_seeds: int | None) -> bool:
-    """Whether ``agcd bench`` is asked for this comparison; options that do not go together are refused."""
-    if what not in ("", BEYOND):
-        raise ConfigError(f"Unknown benchmark {what!r}.{did_you_mean(what, [BEYOND])}")
-    if what and strategies is not None:
-        raise ConfigError(f"'agcd bench {BEYOND}' has strategies of its own; leave out --strategies {strategies}.")
-    if not what and strategies is None:
-        raise ConfigError(
-            f"--strategies is missing: name some, as none,random,{REFERENCE}, or run agcd bench {BEYOND}."
-        )
-    if not what and other_seeds is not None:
-        raise ConfigError(f"--other-seeds belongs to 'agcd bench {BEYOND}'; leave it out.")
-    return bool(what)
 
 
 def make_plan(
@@ -125,7 +109,7 @@ def make_plan(
     """Read each data set once to see what it holds; settings that the comparison decides are refused."""
     for name in flat(settings):
         if name.startswith(_DECIDED):
-            raise ConfigError(f"Setting {name!r} is decided by 'agcd bench {BEYOND}'; leave it out.")
+            raise ConfigError(f"Setting {name!r} is decided by 'agcd bench beyond'; leave it out.")
     studies = [_open(spec, n_seeds, settings, split, cache_dir) for spec in unique(data)]
     return Plan(tuple(studies), n_other_seeds, n_studied)
 
@@ -137,21 +121,24 @@ def _open(data: str, n_seeds: int, settings: dict[str, Any], split: dict[str, An
 
 
 def main_entries(study: Study) -> list[Entry]:
-    return line_entries(study, MAIN)
+    return contender_entries(study, MAIN)
 
 
 def budget_entries(study: Study, budget: int) -> list[Entry]:
-    return [_entry(study, line, budget) for line in MAIN if line.name in BUDGETED]
+    return [_entry(study, contender, budget) for contender in MAIN if contender.name in BUDGETED]
 
 
-def line_entries(study: Study, lines: Sequence[Line]) -> list[Entry]:
-    return [_entry(study, line) for line in lines]
+def contender_entries(study: Study, contenders: Sequence[Contender]) -> list[Entry]:
+    return [_entry(study, contender) for contender in contenders]
 
 
-def _entry(study: Study, line: Line, budget: int | None = None) -> Entry:
-    """A line's cells; a budget of one per novel class is the default and left out, as other benchmarks leave it out."""
-    settings = merged(study.settings, {"train": {"answers": dict(line.answers)}})
+def _entry(study: Study, contender: Contender, budget: int | None = None) -> Entry:
+    """The contender's cells.
+
+    A budget of one per novel class is the default and left out, as other benchmarks leave it out: they share its runs.
+    """
+    settings = merged(study.settings, {"train": {"answers": dict(contender.answers)}})
     if budget is not None:
         settings = merged(settings, {"query": {"budget": budget}})
-    cells = tuple(Cell(study.data, line.strategy, seed, settings, study.split) for seed in range(study.n_seeds))
-    return Entry(line.name, str(budget or study.budget), cells)
+    cells = tuple(Cell(study.data, contender.strategy, seed, settings, study.split) for seed in range(study.n_seeds))
+    return Entry(contender.name, str(budget or study.budget), cells)

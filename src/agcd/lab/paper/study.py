@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agcd.config import merged
-from agcd.lab.cells import NO_QUERY, Cell, load
-from agcd.lab.paper.estimates import estimates_of
-from agcd.lab.presets import with_preset
-from agcd.lab.published import parse_spec
-from agcd.lab.runner import Say
-from agcd.training.n_classes import Estimate
+from agcd.io import digest, read_json, write_json
+from agcd.lab.bench import Progress
+from agcd.lab.cells import NO_QUERY, Cell, load, prepare
+from agcd.lab.published import parse_spec, with_preset
+from agcd.training.n_classes import estimate_n_classes, prefix_features
+from agcd.types import NumberOfClasses
 
 QUICK: dict[str, Any] = {"train": {"base_epochs": 3, "round_epochs": 2}, "query": {"rounds": 2}}
 """What ``--quick`` changes: enough to see every table and figure, too little to believe one."""
+ESTIMATE_METHOD = "brent"
+"""The paper's search for the number of classes. The product's default is "grid"; docs/method.md compares them."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Study:
     n_novel: int
     budget: int
     quick: bool = False
-    estimates: tuple[Estimate, ...] = ()
+    estimates: tuple[NumberOfClasses, ...] = ()
     """The estimated number of classes of each seed, where something wants it."""
 
     @property
@@ -120,7 +122,22 @@ def open_study(
     return Study(data, n_seeds, settings, split, n_old, n_novel, cell.config.query.budget or n_novel, quick)
 
 
-def with_estimates(study: Study, out: Path, cache_dir: Path, say: Say) -> Study:
-    """The study with the estimated number of classes of each seed, computed once."""
+def with_estimates(study: Study, out: Path, cache_dir: Path, progress: Progress) -> Study:
+    """The study with the number of classes that Max-ACC estimates for each seed; stored, because it takes a minute."""
     cells = study.entry("", NO_QUERY).cells
-    return replace(study, estimates=tuple(estimates_of(cells, out, cache_dir, say)))
+    return replace(study, estimates=tuple(_estimate(cell, out, cache_dir, progress) for cell in cells))
+
+
+def _estimate(cell: Cell, out: Path, cache_dir: Path, progress: Progress) -> NumberOfClasses:
+    """The estimate for the start of a cell; strategy and training play no part in it."""
+    parts = {"data": cell.data, "seed": cell.seed, "split": cell.split, "backbone": cell.settings.get("backbone")}
+    path = out / "estimates" / f"{digest([parts, ESTIMATE_METHOD])}.json"
+    if not path.exists():
+        prepared = prepare(cell, cache_dir)
+        labels = prepared.labels
+        rows = labels.train_rows
+        x = prefix_features(prepared.features, rows)
+        found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, method=ESTIMATE_METHOD, seed=cell.seed)
+        write_json(path, {"cell": asdict(cell), "estimate": found.to_json()})
+        progress(f"number of classes, {cell.data} seed {cell.seed}: {found.n} estimated")
+    return NumberOfClasses.from_json(read_json(path)["estimate"])

@@ -1,9 +1,15 @@
 """The paper's data sets, read from their original layouts: facts, readers, published class splits, a check."""
 
 from agcd.lab.published.check import Checked, check_published
-from agcd.lab.published.facts import PUBLISHED, Published, find_published, parse_spec
+from agcd.lab.published.facts import (
+    PUBLISHED,
+    Published,
+    find_published,
+    parse_spec,
+    published_old_classes,
+    with_preset,
+)
 from agcd.lab.published.load import load_published
-from agcd.lab.published.old_classes import published_old_classes
 
 __all__ = [
     "PUBLISHED",
@@ -14,4 +20,5 @@ __all__ = [
     "load_published",
     "parse_spec",
     "published_old_classes",
+    "with_preset",
 ]

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from agcd.data.images import probe
 from agcd.errors import DataError
-from agcd.lab.published.facts import Published, find_published
+from agcd.lab.published.facts import Published, find_published, old_class_names
 from agcd.lab.published.listing import Listing, MissingPieces
 from agcd.lab.published.load import absent_items, list_published
-from agcd.lab.published.old_classes import old_class_names
 
 _HEAD = 2**16
+"""Bytes: as long as the metadata before a photograph's header can be; mostly they are far shorter."""
 _SHOWN = 20
+"""Missing pieces that are listed one by one."""
 
 
 @dataclass(frozen=True)

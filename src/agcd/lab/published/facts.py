@@ -1,16 +1,21 @@
-"""What is published about each data set of the paper: sizes, settings, and the layout in which it is given out.
+"""What is published about each data set of the paper: sizes, settings, old classes, and the layout it is given out in.
 
 Sizes, rounds and budget are those of Table 1 of *Active Generalized Category Discovery* (CVPR 2024).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from agcd.config import merged
 from agcd.errors import DataError, did_you_mean
+from agcd.types import Dataset
 
 
 @dataclass(frozen=True)
@@ -153,3 +158,47 @@ def parse_spec(spec: str) -> tuple[Published, Path] | None:
         return PUBLISHED[name], Path(path.strip()).expanduser()
     except RuntimeError:  # "~nobody/…"
         raise DataError(f"{path} begins with the home folder of an unknown user.") from None
+
+
+def with_preset(data: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """``settings`` with λ_e, rounds and budget of the paper where ``data`` is one of its sets and nothing was said."""
+    known = parse_spec(data)
+    if known is None:
+        return settings
+    facts = known[0]
+    preset = {
+        "train": {"entropy_weight": facts.entropy_weight},
+        "query": {"rounds": facts.rounds, "budget": facts.budget},
+    }
+    return merged(preset, settings)
+
+
+def published_old_classes(name: str, dataset: Dataset) -> tuple[str, ...]:
+    """The names of the old classes of ``name`` in published order; ``dataset`` must have all its classes.
+
+    CIFAR and ImageNet-100: the first classes. CUB, Stanford Cars, FGVC-Aircraft: the Semantic Shift Benchmark (Vaze et
+    al., 2022). Herbarium-19: the split of the literature on category discovery.
+    """
+    return old_class_names(find_published(name), dataset.classes)
+
+
+def old_class_names(published: Published, classes: Sequence[str]) -> tuple[str, ...]:
+    """The old ones among ``classes``, which are all classes of the set in the order of their ids."""
+    if len(classes) != published.n_classes:
+        raise DataError(
+            f"{len(classes)} classes were found; the published split of {published.title} needs all "
+            f"{published.n_classes}."
+        )
+    return tuple(classes[i] for i in _old_ids(published))
+
+
+def _old_ids(published: Published) -> Sequence[int]:
+    listed = class_splits().get(published.name)
+    return range(published.n_old) if listed is None else listed["old"]
+
+
+def class_splits() -> dict[str, dict[str, list[int]]]:
+    """The published ids per data set that has a list: ``old``, then the novel ones by difficulty."""
+    text = resources.files(__package__).joinpath("class_splits.json").read_text(encoding="utf-8")
+    sets = {name: split for name, split in json.loads(text).items() if name != "about"}
+    return {name: {"old": split["old"], **split["novel"]} for name, split in sets.items()}

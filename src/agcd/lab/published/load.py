@@ -10,10 +10,10 @@ from agcd.data.items import Item, image_dataset
 from agcd.errors import DataError
 from agcd.lab.published.archives import unpacked
 from agcd.lab.published.cifar import read_cifar10, read_cifar100
+from agcd.lab.published.class_folders import read_herbarium19, read_imagenet100
 from agcd.lab.published.facts import Published
-from agcd.lab.published.folders import read_herbarium19, read_imagenet100
+from agcd.lab.published.fine_grained import read_aircraft, read_cars, read_cub
 from agcd.lab.published.listing import Listing, MissingPieces
-from agcd.lab.published.lists import read_aircraft, read_cars, read_cub
 from agcd.types import Dataset
 
 READERS: Mapping[str, Callable[[Path, Path], Listing]] = MappingProxyType(
@@ -29,6 +29,7 @@ READERS: Mapping[str, Callable[[Path, Path], Listing]] = MappingProxyType(
 )
 """Name → reader, called with the folder and with the cache."""
 _SHOWN = 4
+"""Missing pieces named in one sentence."""
 
 
 def load_published(published: Published, path: Path, cache_dir: Path) -> Dataset:

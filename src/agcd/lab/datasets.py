@@ -1,4 +1,4 @@
-"""Data sets known by name, none of which needs a download at run time."""
+"""Data as a benchmark names it: a set known by name, a set of the paper at a path, or a path of the user's own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import numpy as np
 
 from agcd.data.arrays import from_arrays
 from agcd.data.folder import from_folder
-from agcd.errors import DataError
+from agcd.data.sources import FILE_SUFFIXES, PATHS, load_dataset
+from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_folder, digest_bytes
+from agcd.lab.published import PUBLISHED, load_published, parse_spec
 from agcd.rng import generator
 from agcd.types import Dataset
 
@@ -71,6 +73,32 @@ NAMED: dict[str, Callable[[Path], Dataset]] = {"digits": digits, "groceries14": 
 def describe_named() -> dict[str, str]:
     """Each name with the first line of its loader's docstring."""
     return {name: (loader.__doc__ or "").partition("\n")[0] for name, loader in NAMED.items()}
+
+
+def load_data(spec: str, cache_dir: Path) -> Dataset:
+    """The data set that ``spec`` means: a name, ``cub=PATH``, or the path of a folder, manifest or .npz file.
+
+    A name wins over a folder of the same name; write ``./toy`` for the folder. ``cache_dir`` is where a set may unpack.
+    """
+    if spec in NAMED:
+        return NAMED[spec](cache_dir)
+    if (published := parse_spec(spec)) is not None:
+        return load_published(*published, cache_dir)
+    _refuse_unknown_name(spec)
+    return load_dataset(Path(spec))
+
+
+def _refuse_unknown_name(spec: str) -> None:
+    """Say which names there are where ``spec`` looks like a name rather than like a path."""
+    path = Path(spec)
+    if path.exists() or path.suffix.lower() in FILE_SUFFIXES:
+        return
+    name, equals, _ = spec.partition("=")
+    if equals and "/" not in name:
+        raise DataError(f"Unknown published data set {name!r}.{did_you_mean(name, PUBLISHED)}")
+    if len(path.parts) <= 1:
+        allowed = [*NAMED, *(f"{name}=PATH" for name in PUBLISHED)]
+        raise DataError(f"Unknown data set {spec!r}.{did_you_mean(spec, allowed)} Or give a path: {PATHS}.")
 
 
 def _groceries_file() -> Path:

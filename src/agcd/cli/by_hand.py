@@ -1,4 +1,7 @@
-"""A benchmark's data as a project: the same images, labels and base model, to be labelled by a person."""
+"""A benchmark's data as a project: the same images, labels and base model, to be labelled by a person.
+
+This joins the researcher's room to the practitioner's, which do not know each other; so it stands above both.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,8 @@ def _take_over(cell: Cell, project: Project, out: Path, cache_dir: Path) -> None
     """Put the benchmark's features and base run where the project looks for its own; training checks that they fit."""
     shutil.copytree(cache_dir / "features", project.folder / "cache" / "features", copy_function=_link)
     base = open_session(cell, prepare(cell, cache_dir), out).train()
+    assert base.folder is not None
+    assert base.folder is not None
     shutil.copytree(base.folder, project.run_folder(0), ignore=shutil.ignore_patterns(".lock"))
 
 

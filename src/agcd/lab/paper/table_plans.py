@@ -1,6 +1,7 @@
 """The tables of the paper: which runs each compares, and what it shows of them.
 
-The order of lines and columns is the paper's. Lines that the paper does not have are marked in ``ADDED``.
+The order of lines and columns is the paper's. What the paper does not have (line (e) of the factors, a wrong number of
+classes on purpose) is said where it is added.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ OURS = "adaptive_novel"
 MAIN = (NO_QUERY, "random", "entropy", "least_confidence", "margin", "kmeans", "coreset", "badge", OURS)
 RATIOS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3)
 BUDGET_SHARES = (0.3, 0.5, 1.0, 3.0, 5.0)
+"""Of the standard budget: the paper varies CUB's 100 questions from 30 to 500."""
 BUDGET_ROUNDS = 3
 TRAINERS = ("simgcd", "mugcd", "pim", "gcd")
 LONG_TAIL = 10.0

@@ -9,15 +9,14 @@ from pathlib import Path
 from agcd.engine import Engine
 from agcd.errors import ConfigError, did_you_mean
 from agcd.io import atomic_write
-from agcd.lab.bench import check_cells
+from agcd.lab.bench import Progress, check_cells, print_now, run_bench
 from agcd.lab.cells import Cell
-from agcd.lab.paper.figures import FIGURES, Figure
-from agcd.lab.paper.look import Look
-from agcd.lab.paper.render import markdown, raw_csv
+from agcd.lab.finished import FinishedCells
+from agcd.lab.paper.figure_plans import FIGURES, Figure
 from agcd.lab.paper.study import Study, Wanted, with_estimates
-from agcd.lab.paper.tables import TABLES, Table
-from agcd.lab.runner import Say, run_bench, say_at_once
-from agcd.report.style import png_bytes
+from agcd.lab.paper.table_plans import TABLES, Table
+from agcd.lab.paper.table_text import markdown, raw_csv
+from agcd.plotting import png_bytes
 
 
 def find_wanted(what: str, name: str) -> list[Table | Figure]:
@@ -40,7 +39,7 @@ def run_paper(
     cache_dir: Path,
     *,
     engine: Engine | None = None,
-    say: Say = say_at_once,
+    progress: Progress = print_now,
 ) -> str:
     """Write ``tables/NAME.md``, ``tables/NAME.csv``, ``figures/NAME.png`` and a page of all; returns the tables.
 
@@ -49,20 +48,20 @@ def run_paper(
     """
     plan = [(one, seeded(studies, one, n_other_seeds)) for one in wanted]
     plan = [
-        (one, [with_estimates(study, out, cache_dir, say) if one.estimates else study for study in own])
+        (one, [with_estimates(study, out, cache_dir, progress) if one.estimates else study for study in own])
         for one, own in plan
     ]
     cells = needed_cells(plan)
     check_cells(cells)
-    run_bench(cells, out, cache_dir, engine=engine, say=say)
-    look, texts = Look(out, cache_dir), []
+    run_bench(cells, out, cache_dir, engine=engine, progress=progress)
+    finished, texts = FinishedCells(out, cache_dir), []
     for one, own in plan:
-        say(f"writing {one.name}")
+        progress(f"writing {one.name}")
         if isinstance(one, Table):
-            texts.append(_write_table(one, own, look))
+            texts.append(_write_table(one, own, finished))
         else:
             with atomic_write(out / "figures" / f"{one.name}.png") as aside:
-                aside.write_bytes(png_bytes(one.draw(own, look)))
+                aside.write_bytes(png_bytes(one.draw(own, finished)))
     _write_index(out)
     return "\n".join(texts)
 
@@ -78,11 +77,11 @@ def needed_cells(plan: Sequence[tuple[Wanted, Sequence[Study]]]) -> list[Cell]:
     return list({repr(cell): cell for entry in entries for cell in entry.cells}.values())
 
 
-def _write_table(table: Table, studies: Sequence[Study], look: Look) -> str:
-    blocks = [markdown(table, study, look) for study in studies]
+def _write_table(table: Table, studies: Sequence[Study], finished: FinishedCells) -> str:
+    blocks = [markdown(table, study, finished) for study in studies]
     text = f"### {table.title}\n\n" + "\n".join(blocks)
-    for name, content in ((f"{table.name}.md", text), (f"{table.name}.csv", raw_csv(table, studies, look))):
-        with atomic_write(look.out / "tables" / name) as aside:
+    for name, content in ((f"{table.name}.md", text), (f"{table.name}.csv", raw_csv(table, studies, finished))):
+        with atomic_write(finished.out / "tables" / name) as aside:
             aside.write_text(content, encoding="utf-8")
     return text
 

@@ -16,16 +16,16 @@ from agcd.lab.beyond.plan import (
     RANDOM,
     REFERENCE,
     WITHOUT,
-    Line,
+    Contender,
     Plan,
     budget_entries,
-    line_entries,
+    contender_entries,
     main_entries,
 )
-from agcd.lab.paper.look import Look
-from agcd.lab.paper.render import flat
+from agcd.lab.finished import FinishedCells
 from agcd.lab.paper.study import Entry, Study
-from agcd.lab.results import mean_std
+from agcd.lab.paper.table_text import flat
+from agcd.lab.results import markdown_table, mean_std
 from agcd.report.words import MISSING
 from agcd.types import FloatArray, IntArray
 
@@ -54,41 +54,41 @@ def answers_needed(n_answers: IntArray, reached: FloatArray, target: float) -> f
     return float(np.interp(target, reached[i - 1 : i + 1], n_answers[i - 1 : i + 1]) if i else n_answers[0])
 
 
-def all_tables(plan: Plan, look: Look) -> str:
+def all_tables(plan: Plan, finished: FinishedCells) -> str:
     """Everything, under headings that say what was run."""
     blocks = ["# Beyond the paper", f"![All by number of answers]({PICTURE})"]
     blocks.append("## One question per novel class and round")
     for study in plan.studies:
-        blocks += _lines_block(study, main_entries(study), look)
-    blocks += ["## Over all data sets", overall_table(plan.studies, look)]
-    blocks += ["The smallest difference over seeds:", smallest_table(plan.studies, look)]
-    blocks += [f"ours − {REFERENCE} after each round:", rounds_table(plan.studies, look)]
+        blocks += _lines_block(study, main_entries(study), finished)
+    blocks += ["## Over all data sets", overall_table(plan.studies, finished)]
+    blocks += ["The smallest difference over seeds:", smallest_table(plan.studies, finished)]
+    blocks += [f"ours − {REFERENCE} after each round:", rounds_table(plan.studies, finished)]
     if plan.ablated:
-        blocks += _other_blocks(plan, look)
+        blocks += _other_blocks(plan, finished)
     return "\n\n".join(blocks) + "\n"
 
 
-def _other_blocks(plan: Plan, look: Look) -> list[str]:
+def _other_blocks(plan: Plan, finished: FinishedCells) -> list[str]:
     """Budgets and ablation."""
     blocks = ["## Half and double the questions"]
     for study, budget in plan.budgeted:
-        blocks += _lines_block(study, budget_entries(study, budget), look)
-    blocks += ["## What each piece gains alone", *_piece_blocks(plan.ablated, ALONE, look)]
-    return [*blocks, "## What is lost without each piece", *_piece_blocks(plan.ablated, WITHOUT, look)]
+        blocks += _lines_block(study, budget_entries(study, budget), finished)
+    blocks += ["## What each piece gains alone", *_piece_blocks(plan.ablated, ALONE, finished)]
+    return [*blocks, "## What is lost without each piece", *_piece_blocks(plan.ablated, WITHOUT, finished)]
 
 
-def _piece_blocks(studies: Sequence[Study], lines: Sequence[Line], look: Look) -> list[str]:
-    blocks, groups = [], [line_entries(study, lines) for study in studies]
+def _piece_blocks(studies: Sequence[Study], contenders: Sequence[Contender], finished: FinishedCells) -> list[str]:
+    blocks, groups = [], [contender_entries(study, contenders) for study in studies]
     for study, entries in zip(studies, groups, strict=True):
-        blocks += [heading(study, entries, look), ablation_table([entries], look)]
-    return [*blocks, "**mean over these data sets**", ablation_table(groups, look)]
+        blocks += [heading(study, entries, finished), ablation_table([entries], finished)]
+    return [*blocks, "**mean over these data sets**", ablation_table(groups, finished)]
 
 
-def _lines_block(study: Study, entries: Sequence[Entry], look: Look) -> list[str]:
-    return [heading(study, entries, look), lines_table(entries, look)]
+def _lines_block(study: Study, entries: Sequence[Entry], finished: FinishedCells) -> list[str]:
+    return [heading(study, entries, finished), lines_table(entries, finished)]
 
 
-def heading(study: Study, entries: Sequence[Entry], look: Look) -> str:
+def heading(study: Study, entries: Sequence[Entry], finished: FinishedCells) -> str:
     """What was run and where it was measured, in a line; settings that differ from the protocol's are named."""
     changed = flat({name: value for name, value in study.settings.items() if name != "protocol"})
     parts = [
@@ -98,7 +98,7 @@ def heading(study: Study, entries: Sequence[Entry], look: Look) -> str:
         _counted(study.n_seeds, "seed"),
         _counted(entries[0].cells[0].config.query.rounds, "round"),
         f"{_counted(int(entries[0].column), 'question')} a round",
-        f"measured on {_measured_on(entries[0], look)}",
+        f"measured on {_measured_on(entries[0], finished)}",
     ]
     return f"**{study.title}**: " + ", ".join(parts)
 
@@ -107,61 +107,65 @@ def _counted(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
 
 
-def _measured_on(entry: Entry, look: Look) -> str:
+def _measured_on(entry: Entry, finished: FinishedCells) -> str:
     cell = entry.cells[0]
     if (share := cell.split.get("validation")) is not None:
         return f"a validation part ({share:g} of the train rows)"
-    return "the test rows" if look.records(cell)[-1]["on_test"] else "the unlabelled train rows"
+    return "the test rows" if finished.records(cell)[-1]["on_test"] else "the unlabelled train rows"
 
 
-def lines_table(entries: Sequence[Entry], look: Look) -> str:
+def lines_table(entries: Sequence[Entry], finished: FinishedCells) -> str:
     """Every line of one data set and budget, with its distance to ours and its way to Adaptive-Novel's accuracy."""
     by_name = {entry.line: entry for entry in entries}
-    titles = ["answers", *ACCURACIES.values(), *_NOVELTY.values()]
+    titles = ["", "answers", *ACCURACIES.values(), *_NOVELTY.values()]
     titles += [f"ours − line, {ACCURACIES[measure]} [95 %]" for measure in _COMPARED]
     titles.append(f"answers needed for {REFERENCE}'s final All")
-    lines = {}
-    for entry in entries:
-        lines[entry.line] = [
-            f"{after([entry], 'n_queried', look).mean():g}",
-            *(_mean([entry], name, look) for name in (*ACCURACIES, *_NOVELTY)),
-            *(_gain([by_name[OURS]], [entry], measure, look) for measure in _COMPARED),
-            _way(entry, by_name[REFERENCE], look),
+    lines = [
+        [
+            entry.line,
+            f"{after([entry], 'n_queried', finished).mean():g}",
+            *(_mean([entry], name, finished) for name in (*ACCURACIES, *_NOVELTY)),
+            *(_gain([by_name[OURS]], [entry], measure, finished) for measure in _COMPARED),
+            _way(entry, by_name[REFERENCE], finished),
         ]
-    return _markdown(titles, lines)
+        for entry in entries
+    ]
+    return markdown_table(titles, lines)
 
 
-def overall_table(studies: Sequence[Study], look: Look) -> str:
+def overall_table(studies: Sequence[Study], finished: FinishedCells) -> str:
     """Ours minus its rivals: first the mean over data sets within each seed, then mean and interval over seeds."""
     ours = _over(studies, OURS)
-    lines = {
-        f"ours − {rival}": [_gain(ours, _over(studies, rival), name, look) for name in ACCURACIES] for rival in _RIVALS
-    }
-    return _markdown([f"{title} [95 %]" for title in ACCURACIES.values()], lines)
+    lines = [
+        [f"ours − {rival}", *(_gain(ours, _over(studies, rival), name, finished) for name in ACCURACIES)]
+        for rival in _RIVALS
+    ]
+    return markdown_table(["", *(f"{title} [95 %]" for title in ACCURACIES.values())], lines)
 
 
-def smallest_table(studies: Sequence[Study], look: Look) -> str:
+def smallest_table(studies: Sequence[Study], finished: FinishedCells) -> str:
     """For each data set the worst seed of ours minus its rivals."""
     titles = [f"ours − {rival}, {title}" for rival in _RIVALS for title in ACCURACIES.values()]
-    lines = {}
+    lines = []
     for study in studies:
         gains = [
-            after(_over([study], OURS), name, look) - after(_over([study], rival), name, look)
+            after(_over([study], OURS), name, finished) - after(_over([study], rival), name, finished)
             for rival in _RIVALS
             for name in ACCURACIES
         ]
-        lines[study.title] = [_signed(float(gain.min())) for gain in gains]
-    return _markdown(titles, lines)
+        lines.append([study.title, *(_signed(float(gain.min())) for gain in gains)])
+    return markdown_table(["", *titles], lines)
 
 
-def rounds_table(studies: Sequence[Study], look: Look) -> str:
+def rounds_table(studies: Sequence[Study], finished: FinishedCells) -> str:
     """Ours minus Adaptive-Novel after each round, averaged as in ``overall_table``."""
     ours, others = _over(studies, OURS), _over(studies, REFERENCE)
     rounds = range(1, ours[0].cells[0].config.query.rounds + 1)
-    lines = {
-        title: [_gain(ours, others, name, look, number) for number in rounds] for name, title in ACCURACIES.items()
-    }
-    return _markdown([f"round {number} [95 %]" for number in rounds], lines)
+    lines = [
+        [title, *(_gain(ours, others, name, finished, number) for number in rounds)]
+        for name, title in ACCURACIES.items()
+    ]
+    return markdown_table(["", *(f"round {number} [95 %]" for number in rounds)], lines)
 
 
 def _over(studies: Sequence[Study], name: str) -> list[Entry]:
@@ -169,35 +173,37 @@ def _over(studies: Sequence[Study], name: str) -> list[Entry]:
     return [entry for study in studies for entry in main_entries(study) if entry.line == name]
 
 
-def ablation_table(groups: Sequence[Sequence[Entry]], look: Look) -> str:
+def ablation_table(groups: Sequence[Sequence[Entry]], finished: FinishedCells) -> str:
     """Each line with its difference from the first one, as means over the data sets, whose entries are ``groups``."""
     reference = [entries[0] for entries in groups]
     titles = [ACCURACIES[name] for name in _COMPARED]
     titles += [f"line − {reference[0].line}, {title} [95 %]" for title in titles]
-    lines = {}
+    lines = []
     for own in zip(*groups, strict=True):
-        means = [_mean(own, name, look) for name in _COMPARED]
-        lines[own[0].line] = [*means, *(_gain(own, reference, name, look) for name in _COMPARED)]
-    return _markdown(titles, lines)
+        means = [_mean(own, name, finished) for name in _COMPARED]
+        lines.append([own[0].line, *means, *(_gain(own, reference, name, finished) for name in _COMPARED)])
+    return markdown_table(["", *titles], lines)
 
 
-def after(entries: Sequence[Entry], measure: str, look: Look, number: int = -1) -> FloatArray:
+def after(entries: Sequence[Entry], measure: str, finished: FinishedCells, number: int = -1) -> FloatArray:
     """A measure after a round, by default the last, of each seed (n_seeds,), mean over the data sets; NaN where it
     does not exist."""
-    values = [[look.records(cell)[number][measure] for cell in entry.cells] for entry in entries]
+    values = [[finished.records(cell)[number][measure] for cell in entry.cells] for entry in entries]
     return np.asarray(np.asarray(values, float).mean(0))
 
 
-def _mean(entries: Sequence[Entry], measure: str, look: Look) -> str:
-    values = after(entries, measure, look)
+def _mean(entries: Sequence[Entry], measure: str, finished: FinishedCells) -> str:
+    values = after(entries, measure, finished)
     return mean_std(values[np.isfinite(values)].tolist(), percent=measure in ACCURACIES)
 
 
-def _gain(entries: Sequence[Entry], others: Sequence[Entry], measure: str, look: Look, number: int = -1) -> str:
+def _gain(
+    entries: Sequence[Entry], others: Sequence[Entry], measure: str, finished: FinishedCells, number: int = -1
+) -> str:
     """The mean difference in points after a round, with its interval; nothing for a line against itself."""
     if [entry.line for entry in entries] == [other.line for other in others]:
         return MISSING
-    gains = after(entries, measure, look, number) - after(others, measure, look, number)
+    gains = after(entries, measure, finished, number) - after(others, measure, finished, number)
     mean, half = float(gains.mean()), half_width(gains)
     interval = f" [{_signed(mean - half)}, {_signed(mean + half)}]" if np.isfinite(half) else f" [{MISSING}]"
     return _signed(mean) + interval if np.isfinite(mean) else MISSING
@@ -208,11 +214,11 @@ def _signed(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:+.1f}".replace("-", "−") if np.isfinite(share) else MISSING
 
 
-def _way(entry: Entry, reference: Entry, look: Look) -> str:
+def _way(entry: Entry, reference: Entry, finished: FinishedCells) -> str:
     """Mean number of answers until the line has what Adaptive-Novel has in the end, and their share of all answers."""
     needed, budgets = [], []
     for cell, other in zip(entry.cells, reference.cells, strict=True):
-        records, goal = look.records(cell), look.records(other)[-1]
+        records, goal = finished.records(cell), finished.records(other)[-1]
         n_answers, reached = np.asarray([(r["n_queried"], r["acc_all"]) for r in records], float).T
         needed.append(answers_needed(n_answers.astype(np.int64), reached, goal["acc_all"]))
         budgets.append(goal["n_queried"])
@@ -222,8 +228,3 @@ def _way(entry: Entry, reference: Entry, look: Look) -> str:
     n_needed, n_budget = np.asarray(needed)[there], np.asarray(budgets)[there]
     some = "" if there.all() else f"{there.sum()} of {len(there)} seeds: "
     return f"{some}{n_needed.mean():.0f} ({100 * n_needed.sum() / n_budget.sum():.0f} %)"
-
-
-def _markdown(titles: Sequence[str], lines: dict[str, list[str]]) -> str:
-    head = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
-    return "\n".join([*head, *(f"| {name} | " + " | ".join(figures) + " |" for name, figures in lines.items())])

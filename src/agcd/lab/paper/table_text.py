@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agcd.lab.paper.look import Look, Records
-from agcd.lab.paper.numbers import PaperNumbers, paper_estimate, paper_numbers
+from agcd.lab.finished import FinishedCells, Records
+from agcd.lab.paper.printed import PaperNumbers, paper_estimate, paper_numbers
 from agcd.lab.paper.study import Entry, Study
-from agcd.lab.paper.tables import Table
-from agcd.lab.results import mean_std, unique
+from agcd.lab.paper.table_plans import Table
+from agcd.lab.results import markdown_table, mean_std, unique
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,24 @@ COLUMNS = {
 }
 
 
-def markdown(table: Table, study: Study, look: Look) -> str:
+def markdown(table: Table, study: Study, finished: FinishedCells) -> str:
     """The table of one data set with its heading and, below it, what must be said about its numbers."""
     entries = table.entries(study)
     columns, notes = unique(entry.column for entry in entries), _Notes()
-    lines = [_heading(study, entries), "", *_header(table, columns)]
+    lines = []
     for line in unique(entry.line for entry in entries):
         own = {entry.column: entry for entry in entries if entry.line == line}
         figures = [
-            _figure(table, study, own[column], measure, look, notes) for column in columns for measure in table.measures
+            _figure(table, study, own[column], measure, finished, notes)
+            for column in columns
+            for measure in table.measures
         ]
-        lines.append(f"| {LINES.get(line, line)} | " + " | ".join(figures) + " |")
-    return "\n".join([*lines, *_estimates(table, study), *notes.lines()]) + "\n"
+        lines.append([LINES.get(line, line), *figures])
+    text = [_heading(study, entries), "", markdown_table(["", *_titles(table, columns)], lines)]
+    return "\n".join([*text, *_estimates(table, study), *notes.lines()]) + "\n"
 
 
-def raw_csv(table: Table, studies: Sequence[Study], look: Look) -> str:
+def raw_csv(table: Table, studies: Sequence[Study], finished: FinishedCells) -> str:
     """Every entry and seed on a line of its own, unrounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -95,7 +98,7 @@ def raw_csv(table: Table, studies: Sequence[Study], look: Look) -> str:
     for study in studies:
         for entry in table.entries(study):
             for cell in entry.cells:
-                records = look.records(cell)
+                records = finished.records(cell)
                 values = [MEASURES[name].of(records) for name in table.measures]
                 writer.writerow(
                     [study.name, study.protocol, records[-1]["split"], entry.line, entry.column, cell.seed, *values]
@@ -128,17 +131,17 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return result
 
 
-def _header(table: Table, columns: Sequence[str]) -> list[str]:
+def _titles(table: Table, columns: Sequence[str]) -> list[str]:
     titles = []
     for column in columns:
         for name in table.measures:
             label, title = COLUMNS.get(column, column), MEASURES[name].title
             titles.append(title if not label else label if len(table.measures) == 1 else f"{label}: {title}")
-    return ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
+    return titles
 
 
-def _figure(table: Table, study: Study, entry: Entry, measure: str, look: Look, notes: _Notes) -> str:
-    values = [MEASURES[measure].of(look.records(cell)) for cell in entry.cells]
+def _figure(table: Table, study: Study, entry: Entry, measure: str, finished: FinishedCells, notes: _Notes) -> str:
+    values = [MEASURES[measure].of(finished.records(cell)) for cell in entry.cells]
     ours = mean_std(values, percent=MEASURES[measure].percent)
     theirs = paper_numbers(table.name, study.name, entry.line, entry.column) if study.is_the_papers else None
     value = theirs.value(measure) if theirs else None

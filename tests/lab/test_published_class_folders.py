@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agcd.errors import DataError
-from agcd.lab.published.folders import imagenet100_ids
+from agcd.lab.published.class_folders import imagenet100_ids
 from support.published import load, make_herbarium, make_imagenet, picture, rows_of
 
 IDS = imagenet100_ids()

@@ -13,20 +13,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from agcd import plotting
+from agcd.arrays import confidence_of
 from agcd.lab.cells import NO_QUERY
-from agcd.lab.evaluator import Examiner
-from agcd.lab.paper import charts
-from agcd.lab.paper.charts import Spread, Stroke
-from agcd.lab.paper.look import Look
-from agcd.lab.paper.render import LINES
+from agcd.lab.evaluator import Evaluator
+from agcd.lab.finished import FinishedCells
 from agcd.lab.paper.study import Entry, Study, Wanted
-from agcd.lab.paper.tables import OURS, TABLES
-from agcd.report.style import INK, NEW, OLD, RIVALS, house_style, new_figure
-from agcd.report.style import OURS as OURS_COLOUR
+from agcd.lab.paper.table_plans import OURS, TABLES
+from agcd.lab.paper.table_text import LINES
+from agcd.layout import tsne
+from agcd.plotting import INK, NEW, OLD, Spread, Stroke, house_style, new_figure
 from agcd.report.words import shown
 from agcd.rng import generator
-from agcd.strategies.uncertainty import confidence_of
-from agcd.types import FloatArray
 
 ADAPTIVE = (OURS, "confident_novel", "informative_novel")
 EMA, NO_EMA = "EMA", "no EMA"
@@ -35,6 +33,7 @@ MAP_POINTS = 2000
 """About so many rows at most are placed by t-SNE, which takes minutes for more."""
 CONFIDENCES = {"entropy": "−entropy", "margin": "margin", "msp": "MSP"}
 """Metric → its name in the paper."""
+ROUNDS = "round (0: before any question)"
 MEASURED = {"acc_all": "accuracy, all classes", "mapping_consistency": "mapping consistency"}
 NAMED_CLASSES = 10
 """So many classes at most are named beside a map."""
@@ -44,18 +43,18 @@ NAMED_CLASSES = 10
 class Figure(Wanted):
     """A figure, with the function that draws it for some data sets."""
 
-    draw: Callable[[Sequence[Study], Look], matplotlib.figure.Figure]
+    draw: Callable[[Sequence[Study], FinishedCells], matplotlib.figure.Figure]
 
 
-def by_round(entry: Entry, measure: str, look: Look) -> Spread:
+def by_round(entry: Entry, measure: str, finished: FinishedCells) -> Spread:
     """A measure after each round, over the seeds of an entry."""
-    values = [[record[measure] for record in look.records(cell)] for cell in entry.cells]
-    return charts.spread_of(np.asarray(values, float))
+    values = [[record[measure] for record in finished.records(cell)] for cell in entry.cells]
+    return plotting.spread_of(np.asarray(values, float))
 
 
-def _final(entries: Sequence[Entry], measure: str, look: Look) -> Spread:
+def _final(entries: Sequence[Entry], measure: str, finished: FinishedCells) -> Spread:
     """A measure after the last round of each entry."""
-    return charts.last_of([by_round(entry, measure, look) for entry in entries])
+    return plotting.last_of([by_round(entry, measure, finished) for entry in entries])
 
 
 def _title(study: Study, width: int = 30) -> str:
@@ -72,14 +71,14 @@ def _base_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_imbalance(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
+def _draw_imbalance(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
     entries = [entry for study in studies for entry in _base_entries(study)]
     figure = new_figure(max(4.8, 1.6 + 1.5 * len(studies)), 4.0)
     axes = figure.add_subplot()
-    bars = [(_final(entries, "acc_old", look), OLD), (_final(entries, "acc_new", look), NEW)]
-    charts.draw_bars(axes, [_title(study, 16) for study in studies], bars)
+    bars = [(_final(entries, "acc_old", finished), OLD), (_final(entries, "acc_new", finished), NEW)]
+    plotting.draw_bars(axes, [_title(study, 16) for study in studies], bars)
     axes.set_ylabel("accuracy without questions")
-    charts.legend_below(figure, [Patch(color=OLD, label="old classes"), Patch(color=NEW, label="novel classes")])
+    plotting.legend_below(figure, [Patch(color=OLD, label="old classes"), Patch(color=NEW, label="novel classes")])
     return figure
 
 
@@ -88,30 +87,31 @@ def _confidence_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_confidence(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
+def _draw_confidence(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
     figure = new_figure(3.4 * (len(CONFIDENCES) + 1), 2.9 * len(studies))
     grid = figure.subplots(len(studies), len(CONFIDENCES) + 1, squeeze=False)
     for line, study in zip(grid, studies, strict=True):
-        _confidence_line(line, study, look)
-    charts.legend_below(figure, charts.density_keys())
+        _confidence_line(line, study, finished)
+    plotting.legend_below(figure, plotting.area_keys())
     return figure
 
 
-def _confidence_line(line: Sequence[Axes], study: Study, look: Look) -> None:
+def _confidence_line(line: Sequence[Axes], study: Study, finished: FinishedCells) -> None:
     """The three measures before the first question, then MSP after the last answer.
 
     The paper does not say which measure its figure of before and after shows.
     """
-    replayed = look.replay(_confidence_entries(study)[0].cells[0])
-    examiner, features = replayed.prepared.examiner, replayed.prepared.features
-    is_new = examiner.truth[examiner.rows] >= examiner.n_old
+    replayed = finished.replay(_confidence_entries(study)[0].cells[0])
+    evaluator, features = replayed.prepared.evaluator, replayed.prepared.features
+    is_new = evaluator.truth[evaluator.rows] >= evaluator.n_old
     before, after = (
-        done.fitted.predict(features, examiner.rows).probs for done in (replayed.session.rounds[0], replayed.last)
+        done.fitted.predict(features, evaluator.rows).probs for done in (replayed.session.rounds[0], replayed.last)
     )
     shown_probs = [(metric, before, "before") for metric in CONFIDENCES] + [("msp", after, "after")]
     for axes, (metric, probs, moment) in zip(line, shown_probs, strict=True):
         lowest, highest = (-float(np.log(probs.shape[1])), 0.0) if metric == "entropy" else (0.0, 1.0)
-        charts.draw_densities(axes, confidence_of(probs, metric), is_new, lowest, highest)
+        confidence = confidence_of(probs, metric)
+        plotting.draw_histograms(axes, confidence[~is_new], confidence[is_new], (lowest, highest), density=True)
         axes.set(xlabel=CONFIDENCES[metric], ylabel="density")
         axes.set_title(f"{_title(study, 18)}, {moment}", loc="left")
     # Before and after are compared by eye, so they need one scale.
@@ -124,20 +124,22 @@ def _rounds_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_rounds(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
-    figure, grid = charts.panels(len(studies), 5.4, 4.0)
-    looks = charts.strokes([entry.line for entry in _rounds_entries(studies[0])], OURS)
+def _draw_rounds(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
+    figure, grid = plotting.panels(len(studies), 5.4, 4.0)
+    looks = plotting.strokes([entry.line for entry in _rounds_entries(studies[0])], OURS)
     for axes, study in zip(grid, studies, strict=True):
-        _draw_lines(axes, _rounds_entries(study), looks, "acc_all", look)
+        _draw_lines(axes, _rounds_entries(study), looks, "acc_all", finished)
         axes.set_title(_title(study), loc="left")
-    charts.legend_below(figure, [stroke.key() for stroke in looks.values()])
+    plotting.legend_below(figure, [stroke.key() for stroke in looks.values()])
     return figure
 
 
-def _draw_lines(axes: Axes, entries: Sequence[Entry], looks: Mapping[str, Stroke], measure: str, look: Look) -> None:
+def _draw_lines(
+    axes: Axes, entries: Sequence[Entry], looks: Mapping[str, Stroke], measure: str, finished: FinishedCells
+) -> None:
     for entry in entries:
-        charts.draw_band(axes, by_round(entry, measure, look), looks[entry.line])
-    charts.frame_rounds(axes, MEASURED[measure])
+        plotting.draw_band(axes, by_round(entry, measure, finished), looks[entry.line])
+    plotting.frame_shares(axes, ROUNDS, MEASURED[measure])
 
 
 def _adaptive_entries(study: Study) -> list[Entry]:
@@ -145,8 +147,8 @@ def _adaptive_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_adaptive(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
-    return _ablation(studies, _adaptive_entries, charts.strokes(ADAPTIVE, OURS), "acc_all", look)
+def _draw_adaptive(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
+    return _ablation(studies, _adaptive_entries, plotting.strokes(ADAPTIVE, OURS), "acc_all", finished)
 
 
 def _ema_entries(study: Study) -> list[Entry]:
@@ -155,10 +157,10 @@ def _ema_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_ema(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
+def _draw_ema(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
     # The thin line on top of the thick one: where both are the same, both are still seen.
-    looks = {EMA: Stroke(EMA, OURS_COLOUR, "o", 3), NO_EMA: Stroke(NO_EMA, RIVALS[1], "s", 5)}
-    return _ablation(studies, _ema_entries, looks, "mapping_consistency", look)
+    looks = {EMA: Stroke(EMA, plotting.OURS, "o", 3), NO_EMA: Stroke(NO_EMA, plotting.RIVALS[1], "s", 5)}
+    return _ablation(studies, _ema_entries, looks, "mapping_consistency", finished)
 
 
 def _ablation(
@@ -166,19 +168,19 @@ def _ablation(
     entries_of: Callable[[Study], list[Entry]],
     looks: Mapping[str, Stroke],
     measure: str,
-    look: Look,
+    finished: FinishedCells,
 ) -> matplotlib.figure.Figure:
     """For each data set a measure by round, and All after the last round."""
     figure = new_figure(9.0, 3.4 * len(studies))
     for line, study in zip(figure.subplots(len(studies), 2, squeeze=False), studies, strict=True):
         entries = entries_of(study)
-        _draw_lines(line[0], entries, looks, measure, look)
-        bars = [(_final([entry], "acc_all", look), looks[entry.line].colour) for entry in entries]
-        charts.draw_bars(line[1], [""], bars)
+        _draw_lines(line[0], entries, looks, measure, finished)
+        bars = [(_final([entry], "acc_all", finished), looks[entry.line].colour) for entry in entries]
+        plotting.draw_bars(line[1], [""], bars)
         line[1].set_ylabel(MEASURED["acc_all"])
         for axes, when in zip(line, ("by round", "after the last round"), strict=True):
             axes.set_title(f"{_title(study)}, {when}", loc="left")
-    charts.legend_below(figure, [stroke.key() for stroke in looks.values()])
+    plotting.legend_below(figure, [stroke.key() for stroke in looks.values()])
     return figure
 
 
@@ -187,22 +189,22 @@ def _balance_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_balance(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
+def _draw_balance(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
     figure = new_figure(6.0, 5.4)
     axes = figure.add_subplot()
-    shapes = charts.shapes([entry.line for entry in _balance_entries(studies[0])], OURS)
-    colours = [charts.SET_COLOURS[i % len(charts.SET_COLOURS)] for i in range(len(studies))]
+    shapes = plotting.shapes([entry.line for entry in _balance_entries(studies[0])], OURS)
+    colours = [plotting.SET_COLOURS[i % len(plotting.SET_COLOURS)] for i in range(len(studies))]
     points = []
     for study, colour in zip(studies, colours, strict=True):
         for entry in _balance_entries(study):
-            old, new = (_final([entry], measure, look).mean[0] for measure in ("acc_old", "acc_new"))
-            charts.draw_mark(axes, old, new, shapes[entry.line], colour)
+            old, new = (_final([entry], measure, finished).mean[0] for measure in ("acc_old", "acc_new"))
+            plotting.draw_mark(axes, old, new, shapes[entry.line], colour)
             points.append((old, new))
-    charts.frame_balance(axes, np.asarray(points))
+    plotting.frame_balance(axes, np.asarray(points))
     names = [_title(study) if study.n_old else f"{_title(study)}: no old classes" for study in studies]
     sets = [Patch(color=colour, label=name) for name, colour in zip(names, colours, strict=True)]
     axes.legend(handles=sets, loc="best")
-    charts.legend_below(figure, [charts.shape_key(LINES.get(name, name), shape) for name, shape in shapes.items()])
+    plotting.legend_below(figure, [plotting.shape_key(LINES.get(name, name), shape) for name, shape in shapes.items()])
     return figure
 
 
@@ -211,60 +213,54 @@ def _tsne_entries(study: Study) -> list[Entry]:
 
 
 @house_style()
-def _draw_tsne(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
+def _draw_tsne(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
     n_panels = 1 + len(MAPPED)
     figure = new_figure(3.1 * n_panels + 1.4, 3.3 * len(studies))
     for line, study in zip(figure.subplots(len(studies), n_panels, squeeze=False), studies, strict=True):
-        _tsne_line(line, study, look)
-    charts.legend_below(figure, charts.kind_keys())
+        _tsne_line(line, study, finished)
+    kinds = [plotting.shape_key("old classes", "o"), plotting.shape_key("novel classes", "^")]
+    plotting.legend_below(figure, kinds)
     return figure
 
 
-def _tsne_line(line: Sequence[Axes], study: Study, look: Look) -> None:
+def _tsne_line(line: Sequence[Axes], study: Study, finished: FinishedCells) -> None:
     """The same rows as the base model places them, and the models that each strategy led to."""
     cells = {entry.line: entry.cells[0] for entry in _tsne_entries(study)}
-    ours = look.replay(cells[OURS])
+    ours = finished.replay(cells[OURS])
     models = {"before": ours.session.rounds[0]}
-    models |= {name: ours.last if name == OURS else look.replay(cells[name]).last for name in MAPPED}
-    examiner = ours.prepared.examiner
-    chosen = shown_classes(examiner)
-    rows = examiner.rows[np.isin(examiner.truth[examiner.rows], chosen)]
+    models |= {name: ours.last if name == OURS else finished.replay(cells[name]).last for name in MAPPED}
+    evaluator = ours.prepared.evaluator
+    chosen = shown_classes(evaluator)
+    rows = evaluator.rows[np.isin(evaluator.truth[evaluator.rows], chosen)]
     rows = rows[:: 1 + len(rows) // MAP_POINTS]
-    dots = charts.class_dots(chosen, examiner.names, examiner.n_old)
+    dots = plotting.class_dots({c: shown(evaluator.names[c], 20) for c in chosen}, evaluator.n_old)
     for axes, (name, done) in zip(line, models.items(), strict=True):
         features = done.fitted.predict(ours.prepared.features, rows).features
-        charts.draw_map(axes, _on_a_plane(features), examiner.truth[rows], dots)
+        plotting.draw_map(axes, tsne(features), evaluator.truth[rows], dots)
         axes.set_title(f"{_title(study, 18)}, {name}", loc="left")
     if len(dots) <= NAMED_CLASSES:
         line[-1].legend(handles=list(dots.values()), loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def shown_classes(examiner: Examiner) -> list[int]:
+def shown_classes(evaluator: Evaluator) -> list[int]:
     """Ten classes by a seeded choice, twenty of more than a hundred; half of them old as far as there are so many."""
-    n_most = 20 if len(examiner.names) > 100 else 10
-    measured = generator(0, "paper", "tsne").permutation(np.unique(examiner.truth[examiner.rows]))
-    old, new = measured[measured < examiner.n_old], measured[measured >= examiner.n_old]
+    n_most = 20 if len(evaluator.names) > 100 else 10
+    measured = generator(0, "paper", "tsne").permutation(np.unique(evaluator.truth[evaluator.rows]))
+    old, new = measured[measured < evaluator.n_old], measured[measured >= evaluator.n_old]
     n_old = max(n_most // 2, n_most - len(new))
     chosen = [*old[:n_old], *new[: n_most - min(n_old, len(old))]]
     return sorted(int(c) for c in chosen)
 
 
-def _on_a_plane(features: FloatArray) -> FloatArray:
-    """(n, d) → (n, 2) by t-SNE."""
-    from sklearn.manifold import TSNE  # here, because it takes a second to load
-
-    tsne = TSNE(perplexity=min(30.0, (len(features) - 1) / 3), init="pca", random_state=0)
-    return np.asarray(tsne.fit_transform(features))
-
-
 @house_style()
-def _draw_n_classes(studies: Sequence[Study], look: Look) -> matplotlib.figure.Figure:
-    figure, grid = charts.panels(len(studies), 5.4, 3.8)
+def _draw_n_classes(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
+    figure, grid = plotting.panels(len(studies), 5.4, 3.8)
     for axes, study in zip(grid, studies, strict=True):
         for seed, estimate in enumerate(study.estimates):
-            charts.draw_curve(axes, seed, estimate.curve, estimate.n)
+            plotting.draw_search(axes, seed, estimate.curve, estimate.n)
         axes.axvline(study.n_classes, color=INK, linestyle="--", linewidth=1.6, label=f"in truth {study.n_classes}")
-        charts.frame_curve(axes)
+        plotting.frame_shares(axes, "number of clusters tried", "accuracy on labelled rows")
+        axes.legend(loc="best")
         axes.set_title(_title(study), loc="left")
     return figure
 
@@ -272,7 +268,7 @@ def _draw_n_classes(studies: Sequence[Study], look: Look) -> matplotlib.figure.F
 def _figure(
     name: str,
     title: str,
-    draw: Callable[[Sequence[Study], Look], matplotlib.figure.Figure],
+    draw: Callable[[Sequence[Study], FinishedCells], matplotlib.figure.Figure],
     entries: Callable[[Study], list[Entry]],
     *,
     core: bool = False,

@@ -1,0 +1,133 @@
+"""``agcd bench``: strategies compared with a simulated oracle, as a grid or as our comparison with the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agcd.cli.options import (
+    AddressOption,
+    CacheOption,
+    CommandFirst,
+    DataOption,
+    EngineOption,
+    JobsOption,
+    OutOption,
+    ProtocolOption,
+    SetOption,
+    SplitOption,
+    with_overrides,
+)
+from agcd.io import default_cache
+
+
+class _BenchCommands(CommandFirst):
+    """``agcd bench --data …`` of version 0.1 is ``agcd bench run --data …``."""
+
+    default = "run"
+
+
+app = typer.Typer(
+    cls=_BenchCommands,
+    no_args_is_help=True,
+    help="Compare strategies over data sets and seeds with a simulated oracle; resumable.",
+)
+RoundsOption = Annotated[int | None, typer.Option(help="Active rounds; default 5, or the paper's.", min=1)]
+OldOption = Annotated[int | None, typer.Option("--n-old", help="Old classes; default half of them.")]
+RatioOption = Annotated[float, typer.Option(help="Share of the old classes' train rows that start labelled.")]
+TailOption = Annotated[float | None, typer.Option(help="Ratio of the largest to the smallest class.")]
+ValidationOption = Annotated[
+    float | None, typer.Option(help="Measure on this share of the train rows, and not on test.")
+]
+SettingsOption = Annotated[Path | None, typer.Option(help="A TOML file of settings.")]
+
+
+@app.command()
+def run(
+    data: DataOption,
+    out: OutOption,
+    strategies: Annotated[str, typer.Option(help="Comma-separated; 'none' is base training alone.")],
+    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 3,
+    rounds: RoundsOption = None,
+    budget: Annotated[int | None, typer.Option(help="Questions per round; default one per novel class.")] = None,
+    protocol: ProtocolOption = "quick",
+    split: SplitOption = None,
+    n_old: OldOption = None,
+    label_ratio: RatioOption = 0.2,
+    long_tail: TailOption = None,
+    validation: ValidationOption = None,
+    jobs: JobsOption = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Run data sets × strategies × seeds, and print the tables."""
+    from agcd.engine import open_engine
+    from agcd.lab.bench import make_cells, report_bench
+
+    values = _settings(settings, protocol, set_, {"query.rounds": rounds, "query.budget": budget})
+    how = _split(split, n_old, label_ratio, long_tail, validation)
+    cells = make_cells(data, [name.strip() for name in strategies.split(",")], seeds, values, how)
+    where = open_engine(engine, address=address, processes=jobs)
+    print(report_bench(cells, out, cache or default_cache(), engine=where))
+
+
+@app.command()
+def beyond(
+    data: DataOption,
+    out: OutOption,
+    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 5,
+    other_seeds: Annotated[
+        int | None, typer.Option(help="Seeds of budgets and ablation; default as --seeds.", min=1)
+    ] = None,
+    other_data: Annotated[
+        int, typer.Option(help="Data sets, the first ones, that budgets and ablation are made on.", min=0)
+    ] = 2,
+    rounds: RoundsOption = None,
+    protocol: ProtocolOption = "quick",
+    split: SplitOption = None,
+    n_old: OldOption = None,
+    label_ratio: RatioOption = 0.2,
+    long_tail: TailOption = None,
+    validation: ValidationOption = None,
+    jobs: JobsOption = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
+    settings: SettingsOption = None,
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Compare our strategy and our use of answers with the paper's: paired differences, budgets, ablation."""
+    from agcd.engine import open_engine
+    from agcd.lab.beyond.plan import make_plan
+    from agcd.lab.beyond.run_beyond import run_beyond
+
+    cache_dir = cache or default_cache()
+    values = _settings(settings, protocol, set_, {"query.rounds": rounds})
+    how = _split(split, n_old, label_ratio, long_tail, validation)
+    plan = make_plan(data, seeds, other_seeds or seeds, other_data, values, how, cache_dir)
+    where = open_engine(engine, address=address, processes=jobs)
+    print(run_beyond(plan, out, cache_dir, engine=where))
+
+
+def _settings(
+    file: Path | None, protocol: str, overrides: list[str] | None, given: dict[str, int | None]
+) -> dict[str, Any]:
+    """Settings as they overrule each other: the file, the protocol, ``--set``, then options of their own."""
+    from agcd.config import read_toml
+
+    values = {**(read_toml(file) if file else {}), "protocol": protocol}
+    own = [f"{name}={value}" for name, value in given.items() if value is not None]
+    return with_overrides(values, [*(overrides or []), *own])
+
+
+def _split(
+    classes: str | None, n_old: int | None, label_ratio: float, long_tail: float | None, validation: float | None
+) -> dict[str, Any]:
+    """How the data is split, as cells store it: the keys that are always there are part of every stored cell's name."""
+    how = {"classes": classes, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
+    return how | ({} if validation is None else {"validation": validation})

@@ -1,0 +1,35 @@
+"""``agcd demo``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for runs, figures and report.html.")] = Path("agcd-demo"),
+    seed: Annotated[int, typer.Option(help="Drives the split, the training and the questions.")] = 0,
+) -> None:
+    """Discover the hidden classes of the embedded photographs with a simulated annotator, and write a report."""
+    from rich.console import Console
+
+    from agcd.cli.by_hand import make_project
+    from agcd.lab.demo import run_demo
+
+    console = Console(width=110)
+    done = run_demo(out, seed, console=console)
+    if done.dataset.paths is not None:
+        folder = out / done.dataset.name
+        make_project(done.cell, folder, out, out / "cache").close()
+        console.print("Now label the same photographs by hand, from the same start:")
+        console.print(f"  [bold]{agcd_command()} serve {folder}[/bold]")
+
+
+def agcd_command() -> str:
+    """How ``agcd`` is called from here: by its name where that works, else by its place."""
+    return "agcd" if shutil.which("agcd") else os.path.relpath(Path(sys.executable).parent / "agcd")

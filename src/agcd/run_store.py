@@ -1,0 +1,188 @@
+"""Rounds on disk: what a session keeps, so that a killed one goes on and two that need the same run do it once.
+
+config.json          settings and key, written first: a folder under other settings is refused, not overwritten
+log.jsonl            one line per epoch, while it trains (and a checkpoint, until it is done)
+model.safetensors    student and EMA model
+mapping.json         the slot of every class, at the first and the last epoch
+predictions.parquet  what the EMA model says about every row
+metrics.json         the figures of the round
+done.json            written last: a run that has it is whole
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock
+
+from agcd import __version__
+from agcd.arrays import margin_of
+from agcd.config import Config
+from agcd.errors import StorageError
+from agcd.features.rows import RowFeatures
+from agcd.io import atomic_write, read_json, write_json
+from agcd.training.fitted import Fitted
+from agcd.training.job import Outcome
+from agcd.training.loop import CHECKPOINT
+from agcd.types import LabelMapping, LabelState, Prediction, Query
+
+
+class StoredModel:
+    """A model on disk, read when it is first needed."""
+
+    def __init__(self, path: Path, features: RowFeatures):
+        self.path, self.features = path, features
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        return Fitted.load(self.path, self.features)
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """The folder of one run and the key of what belongs in it."""
+
+    folder: Path
+    key: str
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is whole; a folder that holds another run is refused."""
+        path = self.folder / "done.json"
+        if path.exists():
+            self._check_key(path)
+        return path.exists()
+
+    def claim(self, config: Config, n_slots: int) -> None:
+        """Write down the settings before anything else."""
+        path = self.folder / "config.json"
+        if path.exists():
+            self._check_key(path)
+        write_json(path, {"key": self.key, "settings": config.snapshot(), "n_slots": n_slots})
+
+    def save(self, outcome: Outcome, prediction: Prediction, labels: LabelState, metrics: dict[str, Any]) -> None:
+        """Write everything that a finished round consists of, ``done.json`` last."""
+        outcome.fitted.save(self.folder / "model.safetensors")
+        mappings = {"first": outcome.first.to_json(), "last": outcome.last.to_json()}
+        write_json(self.folder / "mapping.json", {"classes": labels.classes, **mappings})
+        write_predictions(self.folder / "predictions.parquet", prediction, labels, outcome.last)
+        write_json(self.folder / "metrics.json", metrics)
+        write_json(self.folder / "done.json", {"key": self.key, "version": __version__})
+        (self.folder / CHECKPOINT).unlink(missing_ok=True)
+
+    def model(self, features: RowFeatures) -> StoredModel:
+        """The trained model, on features of the same backbone."""
+        return StoredModel(self.folder / "model.safetensors", features)
+
+    def mappings(self) -> tuple[LabelMapping, LabelMapping]:
+        """The mapping at the first and at the last epoch."""
+        stored = read_json(self.folder / "mapping.json")
+        return LabelMapping.from_json(stored["first"]), LabelMapping.from_json(stored["last"])
+
+    def metrics(self) -> dict[str, Any]:
+        figures: dict[str, Any] = read_json(self.folder / "metrics.json")
+        return figures
+
+    def _check_key(self, path: Path) -> None:
+        if read_json(path)["key"] != self.key:
+            raise StorageError(f"{self.folder} holds a run with other settings or labels; choose another folder.")
+
+
+class RunStore(ABC):
+    """Where a session keeps its rounds and the queries between them; a kind of store says which folder is whose."""
+
+    @abstractmethod
+    def folder(self, number: int, key: str) -> Path:
+        """Where the run of round ``number`` under ``key`` belongs."""
+
+    @abstractmethod
+    def query_file(self, number: int) -> Path:
+        """Where the query that leads to round ``number`` belongs."""
+
+    @abstractmethod
+    def finished(self, number: int) -> StoredRun:
+        """The finished run of round ``number``, whatever its key is."""
+
+    @contextmanager
+    def opened(self, number: int, key: str) -> Iterator[StoredRun]:
+        """The run of round ``number`` under ``key``, which no other process touches meanwhile."""
+        folder = self.folder(number, key)
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / ".lock"):
+            yield StoredRun(folder, key)
+
+    def load_query(self, number: int, key: str) -> Query | None:
+        """The stored query of round ``number``, if it was asked under the same ``key``."""
+        path = self.query_file(number)
+        if not path.exists() or (stored := read_json(path))["key"] != key:
+            return None
+        values = {name: value for name, value in stored.items() if name != "key"}
+        rows, scores = np.asarray(values.pop("rows"), np.int64), np.asarray(values.pop("scores"))
+        return Query(rows=rows, scores=scores, reasons=tuple(values.pop("reasons")), **values)
+
+    def save_query(self, number: int, key: str, query: Query) -> None:
+        plain = {**vars(query), "rows": query.rows.tolist(), "scores": query.scores.tolist()}
+        write_json(self.query_file(number), {"key": key, **plain})
+
+
+@dataclass(frozen=True)
+class NumberedRuns(RunStore):
+    """``runs/000``, ``runs/001``, … under a project's root, each with the query that led to it."""
+
+    root: Path
+
+    def folder(self, number: int, key: str = "") -> Path:
+        return self.root / "runs" / f"{number:03d}"
+
+    def query_file(self, number: int) -> Path:
+        return self.folder(number) / "query.json"
+
+    def finished(self, number: int) -> StoredRun:
+        folder = self.folder(number)
+        return StoredRun(folder, read_json(folder / "done.json")["key"])
+
+
+@dataclass(frozen=True)
+class KeyedRuns(RunStore):
+    """Runs by key, so that no two experiments under ``out`` compute the same one; queries in a folder of their own."""
+
+    out: Path
+    queries: Path
+
+    def folder(self, number: int, key: str) -> Path:
+        return self.out / "runs" / key
+
+    def query_file(self, number: int) -> Path:
+        return self.queries / f"query-{number:03d}.json"
+
+    def finished(self, number: int) -> StoredRun:
+        raise StorageError(f"Runs under {self.out} are kept by key: round {number} of them is not one run.")
+
+
+def write_predictions(path: Path, prediction: Prediction, labels: LabelState, names: LabelMapping) -> None:
+    """One line per row: slot, class name where the slot has one, probability, margin, and who says so."""
+    class_of_slot = {int(slot): labels.classes[c] for c, slot in enumerate(names.slot_of_class)}
+    y_slot = prediction.y_slot
+    human = labels.y_class[prediction.rows]
+    table = pa.table(
+        {
+            "row": prediction.rows,
+            "slot": y_slot,
+            "class": [class_of_slot.get(slot) for slot in y_slot.tolist()],
+            "novel": y_slot >= labels.n_old,
+            "probability": prediction.probs.max(1),
+            "margin": margin_of(prediction.probs),
+            "human_class": [labels.classes[c] if c >= 0 else None for c in human.tolist()],
+        }
+    )
+    with atomic_write(path) as aside:
+        pq.write_table(table, aside)
