@@ -12,7 +12,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 if TYPE_CHECKING:
     from agcd.api import ActiveDiscovery as ActiveDiscovery
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["ActiveDiscovery", "__version__"]
 
 
