@@ -16,7 +16,7 @@ import agcd
 ROOT = Path(agcd.__file__).parent
 LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
-    {"io", "arrays", "assignment"},
+    {"io", "arrays", "assignment", "words"},
     {"config", "propagation", "mapping", "layout", "plotting"},
     {"data", "metrics", "strategies"},
     {"features"},

@@ -47,7 +47,8 @@ def old_project(tmp_path: Path) -> Path:
 def test_an_old_project_opens_and_says_what_it_said(old_project: Path) -> None:
     expected = read_json(old_project / "expected.json")
     with Project.open(old_project) as project:
-        assert status_of(project).lines() == expected["status"]
+        said = [line.replace("(s)", "s") for line in expected["status"]]  # 0.1 wrote "4 question(s)"
+        assert status_of(project).lines() == said
         assert export_file(project, "labels.csv").decode() == expected["labels.csv"]
         assert predictions(project)["slot"] == expected["slot"]
         query = project.snapshot().asked.query

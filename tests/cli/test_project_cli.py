@@ -64,7 +64,7 @@ def test_the_loop_by_csv(tmp_path: Path) -> None:
     assert "nothing new; 5 known already" in run("label", folder, "--from", sheet, "--who", "ann")
     status = run("status", folder)
     assert "9 from the start, 4 answered; 1 passed, 0 junk" in status
-    assert "1 question(s)" in status
+    assert "1 question" in status
     assert "round 1 is trained on 13 labels" in run("train", folder)
     assert "up to date" in run("train", folder)
     predicted = run("predict", folder, images / "green-square")

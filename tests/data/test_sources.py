@@ -249,7 +249,7 @@ def test_the_same_content_twice_is_found_as_duplicate_leak_and_contradiction(tmp
     assert len(leaked_rows(toy_rows([3, 3]))) == 0
     (tmp_path / "train/a/3.png").write_bytes(b"no image")
     lines = describe_health(from_folder(tmp_path))
-    pieces = ("1 file(s) set aside, the first is train/a/3.png", "1 train row(s) are also test", "1 item(s) stand in")
+    pieces = ("1 file set aside, the first is train/a/3.png", "1 train row also for testing", "1 item in several rows")
     assert all(piece in line for piece, line in zip(pieces, lines, strict=True))
     assert describe_health(toy_rows([3, 3])) == []
 

@@ -18,7 +18,7 @@ from agcd.errors import StorageError
 from agcd.report import Confidence, Story, write_report
 from agcd.report.numbers import cards, summary
 from agcd.report.strips import SIDE, Thumbnails
-from agcd.report.words import percent
+from agcd.words import percent
 from support.stories import (
     HOSTILE,
     toy_map,

@@ -21,7 +21,7 @@ from agcd.report.figures import (
 )
 from agcd.report.numbers import cards, round_table, summary
 from agcd.report.strips import SIDE, Thumbnails, as_square, contact_sheets
-from agcd.report.words import clean, count, percent, points, shown
+from agcd.words import clean, count, percent, points, shown
 from support.stories import (
     HOSTILE,
     NAMES,

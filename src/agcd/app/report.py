@@ -19,7 +19,7 @@ from agcd.data.images import scanned, thumbnail
 from agcd.errors import ConfigError
 from agcd.report import write_report
 from agcd.report.story import ClassStrip, Confidence, Estimate, FeatureMap, RoundFacts, Story, Thumbnail
-from agcd.report.words import count, percent, shown
+from agcd.words import count, percent, shown
 
 _THUMBNAILS = 8
 _THUMBNAIL_SIDE = 256

@@ -27,8 +27,8 @@ from agcd.app.store.classes import NO_CLASS, Registry
 from agcd.io import atomic_write, read_json, write_json
 from agcd.layout import Plane, lay_out
 from agcd.mapping import describe_change
-from agcd.report.words import count, shown
 from agcd.types import BoolArray, FloatArray, IntArray
+from agcd.words import count, shown
 
 N_TOP = 5
 NO_SLOT = -1

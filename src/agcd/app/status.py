@@ -9,6 +9,7 @@ from agcd.app.project import Project
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.classes import Status as ClassStatus
 from agcd.types import NumberOfClasses
+from agcd.words import count
 
 
 @dataclass(frozen=True)
@@ -74,17 +75,17 @@ class Status:
         looked_for = f"{self.n_slots} looked for" if self.n_slots else "how many there are is not estimated yet"
         others = [(self.n_accepted, "accepted by page"), (self.n_audit, "held for an audit")]
         lines = [
-            f"images   {self.n_images}, {self.n_test} of them test; {self.n_set_aside} file(s) set aside",
+            f"images   {self.n_images}, {self.n_test} of them test; {count(self.n_set_aside, 'file')} set aside",
             f"labels   {self.n_seeds} from the start, {self.n_answers} answered; "
             f"{self.n_passed} passed, {self.n_junk} junk" + "".join(f", {n} {words}" for n, words in others if n),
             f"classes  {self.n_classes} named, {looked_for}",
             *(f"  {found.name} ({found.status}): {found.n_labels}" for found in self.classes),
             f"rounds   {self.n_finished} finished; {state}",
-            f"open     {self.n_open} question(s)",
+            f"open     {count(self.n_open, 'question')}",
         ]
         if self.agreement.share is not None:
             share = f"{100 * self.agreement.share:.0f} %"
-            lines.append(f"people   agree on {share} of {self.agreement.n_rows} image(s) that several labelled")
+            lines.append(f"people   agree on {share} of {count(self.agreement.n_rows, 'image')} that several labelled")
         return lines
 
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 from agcd.data.images import FORMATS, ImageError, decode
 from agcd.types import BoolArray, Dataset, FloatArray, IntArray
+from agcd.words import count
 
 TINY_SIDE = 32
 """Pixels: the side of a CIFAR image; below it a photograph shows little to a person."""
@@ -35,9 +36,11 @@ def health_report(dataset: Dataset) -> list[str]:
     lines = [*_counts(dataset), *_set_aside(dataset)]
     groups = duplicate_rows(dataset)
     if groups:
-        lines.append(f"{sum(map(len, groups)) - len(groups)} exact duplicate(s) of other images")
+        lines.append(f"{count(sum(map(len, groups)) - len(groups), 'exact duplicate')} of other images")
     if len(leaked := leaked_rows(dataset)):
-        lines.append(f"{len(leaked)} training image(s) are also test images: accuracy on the test images is flattered")
+        lines.append(
+            f"{count(len(leaked), 'training image')} also for testing: accuracy on the test images is flattered"
+        )
     for rows in contradictory_rows(dataset)[:_SHOWN]:
         said = sorted({dataset.classes[c] for c in dataset.y_class[rows].tolist() if c >= 0})
         lines.append(f"the same image is labelled {' and '.join(map(repr, said))}: {_path(dataset, int(rows[0]))}")
@@ -48,14 +51,14 @@ def _counts(dataset: Dataset) -> list[str]:
     train = dataset.y_class[~dataset.is_test]
     n_test = int(dataset.is_test.sum())
     lines = [f"{dataset.n_rows} images: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled, {n_test} test"]
-    count = Counter(train[train >= 0].tolist())
-    lines += [f"  {dataset.classes[c]}: {count[c]} labelled" for c in sorted(count)[:_SHOWN_CLASSES]]
-    return lines + ([f"  and {len(count) - _SHOWN_CLASSES} more classes"] if len(count) > _SHOWN_CLASSES else [])
+    labels = Counter(train[train >= 0].tolist())
+    lines += [f"  {dataset.classes[c]}: {labels[c]} labelled" for c in sorted(labels)[:_SHOWN_CLASSES]]
+    return lines + ([f"  and {len(labels) - _SHOWN_CLASSES} more classes"] if len(labels) > _SHOWN_CLASSES else [])
 
 
 def _set_aside(dataset: Dataset) -> list[str]:
     refused = dataset.quarantine
-    lines = [f"{len(refused)} file(s) set aside"] if refused else []
+    lines = [f"{count(len(refused), 'file')} set aside"] if refused else []
     lines += [f"  {q.path}: {q.reason}" for q in refused[:_SHOWN]]
     return lines + ([f"  and {len(refused) - _SHOWN} more"] if len(refused) > _SHOWN else [])
 
@@ -68,13 +71,13 @@ def _looks(dataset: Dataset) -> list[str]:
         hashes = list(threads.map(_difference_hash, paths)) if len(paths) <= MAX_HASHED else None
     lines = []
     if n_tiny := sum(min(size) < TINY_SIDE for size in sizes):
-        lines.append(f"{n_tiny} tiny image(s), less than {TINY_SIDE} pixels wide or high")
+        lines.append(f"{count(n_tiny, 'tiny image')}, less than {TINY_SIDE} pixels wide or high")
     if n_huge := sum(width * height > HUGE_PIXELS for width, height in sizes):
-        lines.append(f"{n_huge} huge image(s), more than {HUGE_PIXELS // 10**6} million pixels")
+        lines.append(f"{count(n_huge, 'huge image')}, more than {HUGE_PIXELS // 10**6} million pixels")
     if hashes is None:
         lines.append(f"near duplicates were not looked for: more than {MAX_HASHED} images")
     elif n_near := _n_near(hashes, dataset.keys):
-        lines.append(f"{n_near} image(s) look nearly the same as another one")
+        lines.append(f"{count(n_near, 'image')} nearly the same as another one")
     return lines
 
 
@@ -127,13 +130,12 @@ def describe_health(dataset: Dataset) -> list[str]:
     """What a user should know before trusting figures on this data, one sentence each; often nothing."""
     lines = []
     if dataset.quarantine:
-        first = dataset.quarantine[0]
-        count = len(dataset.quarantine)
-        lines.append(f"{dataset.name}: {count} file(s) set aside, the first is {first.path}: {first.reason}.")
+        first, files = dataset.quarantine[0], count(len(dataset.quarantine), "file")
+        lines.append(f"{dataset.name}: {files} set aside, the first is {first.path}: {first.reason}.")
     if len(leaked := leaked_rows(dataset)):
-        lines.append(f"{dataset.name}: {len(leaked)} train row(s) are also test rows; test accuracy is flattered.")
+        lines.append(f"{dataset.name}: {count(len(leaked), 'train row')} also for testing; test accuracy is flattered.")
     if contradictory := contradictory_rows(dataset):
-        lines.append(f"{dataset.name}: {len(contradictory)} item(s) stand in several rows with different labels.")
+        lines.append(f"{dataset.name}: {count(len(contradictory), 'item')} in several rows with different labels.")
     return lines
 
 

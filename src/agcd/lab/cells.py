@@ -19,6 +19,7 @@ from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels
 from agcd.training.loop import LOG, read_log
 from agcd.types import Dataset, LabelState, Query, Split
+from agcd.words import count
 
 NO_QUERY = "none"
 """The strategy that asks nothing: base training alone, the paper's "w/o AGCD"."""
@@ -66,7 +67,9 @@ def load(cell: Cell, cache_dir: Path) -> Loaded:
     """Read the data and make the split of the cell's seed; what cannot be run is refused here."""
     dataset = load_data(cell.data, cache_dir)
     if len(dataset.classes) < 2:
-        raise DataError(f"{cell.data} has {len(dataset.classes)} labelled class(es); a benchmark needs at least two.")
+        raise DataError(
+            f"{cell.data} has {count(len(dataset.classes), 'labelled class')}; a benchmark needs at least two."
+        )
     options = dict(cell.split)
     share = options.pop("validation", None)
     if share is not None:

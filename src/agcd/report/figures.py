@@ -18,8 +18,8 @@ from matplotlib.lines import Line2D
 from agcd import plotting
 from agcd.plotting import DASHES, FAINT, INK, MARKERS, MUTED, NEW, OLD, OURS, Stroke, house_style, line_key
 from agcd.report.story import Confidence, Estimate, FeatureMap, RoundFacts
-from agcd.report.words import count, is_known, shown
 from agcd.types import BoolArray, FloatArray
+from agcd.words import count, is_known, shown
 
 Rounds = tuple[RoundFacts, ...]
 WIDTH, HEIGHT = 6.4, 4.3

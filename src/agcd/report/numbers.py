@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agcd.report.story import Estimate, RoundFacts, Story
-from agcd.report.words import MISSING, count, decimal, interval, is_known, percent, points, shown, whole
+from agcd.words import MISSING, count, decimal, interval, is_known, percent, points, shown, whole
 
 MAX_CHANGES = 3
 """Changes of a round told at once; the others are folded away, so that the table stays a table."""

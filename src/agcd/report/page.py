@@ -23,7 +23,7 @@ from agcd.report.figures import (
 from agcd.report.numbers import cards, round_table, summary
 from agcd.report.story import ClassStrip, Story
 from agcd.report.strips import Thumbnails, contact_sheets, data_uri, first_rows
-from agcd.report.words import clean, count, is_known, percent, shown
+from agcd.words import clean, count, is_known, percent, shown
 
 MAX_STRIPS = 200
 """Classes shown with pictures; the rest are listed by name."""

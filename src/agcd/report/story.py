@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from PIL.Image import Image
 
-from agcd.report.words import is_known
 from agcd.types import BoolArray, FloatArray, IntArray
+from agcd.words import is_known
 
 Thumbnail = Callable[[int], Image]
 

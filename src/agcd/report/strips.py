@@ -14,8 +14,8 @@ from PIL import Image, ImageDraw, ImageOps
 
 from agcd.plotting import MUTED, NEW, OLD, house_style
 from agcd.report.story import ClassStrip, Thumbnail
-from agcd.report.words import count, shown
 from agcd.types import IntArray
+from agcd.words import count, shown
 
 SIDE = 96
 """Pixels: small enough for thirteen in a line, large enough to tell one fruit from another."""

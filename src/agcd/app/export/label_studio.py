@@ -17,6 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from agcd.data.images import ImageError, read_file
 from agcd.errors import DataError
+from agcd.words import count
 
 _LONGEST = 4096
 _UPLOAD = re.compile(r"(?:.*/)?data/upload/\d+/(?:[0-9a-f]{8}-)?([^/]+)")
@@ -139,7 +140,7 @@ def parse_label_studio(content: bytes, paths: Iterable[str], who: str, name: str
                 last[path, said.who] = answer.at, said
     if unknown:
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (" …" if len(unknown) > _SHOWN else "")
-        raise DataError(f"{name}: {len(unknown)} image(s) with answers are not in this project: {shown}.")
+        raise DataError(f"{name}: {count(len(unknown), 'image')} with answers, not in this project: {shown}.")
     return [said for _, said in last.values()]
 
 

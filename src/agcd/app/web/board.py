@@ -11,6 +11,7 @@ from agcd.app.web.schemas import Board, BoardCard, ClassName, Grow, Half, Member
 from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
 from agcd.types import FloatArray, IntArray
+from agcd.words import count
 
 N_SHOWN = 6
 CARDS_PER_PAGE, MEMBERS_PER_PAGE, GROW_PER_PAGE = 12, 24, 40
@@ -102,8 +103,7 @@ def conflicts(snapshot: Snapshot, group: Group) -> list[str]:
     inside = snapshot.labels_inside(group.slots).get(snapshot.number(group), 0)
     outside = len(snapshot.labelled(group)) - inside
     if outside and group.slots:
-        lie = "1 picture with this name lies" if outside == 1 else f"{outside} pictures with this name lie"
-        found.append(f"{lie} in other groups.")
+        found.append(f"{count(outside, 'picture')} with this name {'lies' if outside == 1 else 'lie'} in other groups.")
     return found
 
 
@@ -145,8 +145,8 @@ def merge_preview(server: ServerState, snapshot: Snapshot, one: Group, into: Gro
         raise DataError("A class cannot be merged with itself.")
     if one.info is None and into.info is None:
         raise DataError("Both groups are unnamed: name one of them first.")
-    count = len(snapshot.labelled(one))
-    what = f"{count} label(s) of {one.name} will count as {into.name}, which has {len(snapshot.labelled(into))}."
+    n_one, n_into = (len(snapshot.labelled(group)) for group in (one, into))
+    what = f"{count(n_one, 'label')} of {one.name} will count as {into.name}, which has {n_into:,}."
     if one.info is None or into.info is None:
         unnamed, named = (one, into) if one.info is None else (into, one)
         what = f"{unnamed.name} has no name: the pictures that you tick are labelled as {named.name}."

@@ -12,6 +12,7 @@ from agcd.app.snapshot import Snapshot
 from agcd.app.store.queries import strategy_of_round
 from agcd.app.web.schemas import AuditScore, Forecast, RoundCard, Rounds
 from agcd.app.web.server_state import ServerState
+from agcd.words import count
 
 _WAVERS = 0.3
 """A gap between the two likeliest classes below which the model is said to waver, on cards as here."""
@@ -67,7 +68,7 @@ def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
     unsure = int((seen.margin(seen.order) < _WAVERS).sum())
     sentences = [
         _unnamed_words(unnamed, n_rows),
-        f"The model wavers over {_pictures(unsure)} ({100 * (unsure / n_rows):.0f} %).",
+        f"The model wavers over {count(unsure, 'picture')} ({100 * (unsure / n_rows):.0f} %).",
     ]
     return Forecast(sentences=[*sentences, *_trend(cards)])
 
@@ -75,17 +76,11 @@ def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
 def _unnamed_words(sizes: list[int], n_rows: int) -> str:
     if not sizes:
         return "Every group has a name: answers now move borders between classes."
-    groups = (
-        "1 group has no name yet; it holds" if len(sizes) == 1 else f"{len(sizes)} groups have no name yet; they hold"
-    )
+    groups = f"{count(len(sizes), 'group')} {'has no name yet; it holds' if len(sizes) == 1 else 'have no name yet; they hold'}"
     return (
-        f"{groups} {sum(sizes)} of {_pictures(n_rows)} ({100 * (sum(sizes) / n_rows):.0f} %). "
-        f"One answer in the largest may name about {_pictures(sizes[0])}."
+        f"{groups} {sum(sizes)} of {count(n_rows, 'picture')} ({100 * (sum(sizes) / n_rows):.0f} %). "
+        f"One answer in the largest may name about {count(sizes[0], 'picture')}."
     )
-
-
-def _pictures(n: int) -> str:
-    return "1 picture" if n == 1 else f"{n} pictures"
 
 
 def _trend(cards: list[RoundCard]) -> list[str]:

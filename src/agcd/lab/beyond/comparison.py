@@ -26,8 +26,8 @@ from agcd.lab.finished import FinishedCells
 from agcd.lab.paper.study import Entry, Study
 from agcd.lab.paper.table_text import flat
 from agcd.lab.results import markdown_table, mean_std
-from agcd.report.words import MISSING
 from agcd.types import FloatArray, IntArray
+from agcd.words import MISSING
 
 PICTURE = "beyond.png"
 CONFIDENCE = 0.95

@@ -21,7 +21,7 @@ from agcd.lab.finished import FinishedCells
 from agcd.lab.paper.figure_plans import by_round
 from agcd.lab.paper.study import Entry, Study
 from agcd.lab.results import write_results
-from agcd.report.words import shown
+from agcd.words import shown
 
 
 def run_beyond(

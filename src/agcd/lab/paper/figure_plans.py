@@ -23,8 +23,8 @@ from agcd.lab.paper.table_plans import OURS, TABLES
 from agcd.lab.paper.table_text import LINES
 from agcd.layout import tsne
 from agcd.plotting import INK, NEW, OLD, Spread, Stroke, house_style, new_figure
-from agcd.report.words import shown
 from agcd.rng import generator
+from agcd.words import shown
 
 ADAPTIVE = (OURS, "confident_novel", "informative_novel")
 EMA, NO_EMA = "EMA", "no EMA"
