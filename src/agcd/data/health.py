@@ -38,9 +38,7 @@ def health_report(dataset: Dataset) -> list[str]:
     if groups:
         lines.append(f"{count(sum(map(len, groups)) - len(groups), 'exact duplicate')} of other images")
     if len(leaked := leaked_rows(dataset)):
-        lines.append(
-            f"{count(len(leaked), 'training image')} also for testing: accuracy on the test images is flattered"
-        )
+        lines.append(f"{count(len(leaked), 'training image')} also for testing: accuracy on them is flattered")
     for rows in contradictory_rows(dataset)[:_SHOWN]:
         said = sorted({dataset.classes[c] for c in dataset.y_class[rows].tolist() if c >= 0})
         lines.append(f"the same image is labelled {' and '.join(map(repr, said))}: {_path(dataset, int(rows[0]))}")

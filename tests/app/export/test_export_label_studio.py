@@ -166,7 +166,7 @@ def test_an_image_that_may_be_two_is_asked_about() -> None:
 def test_unknown_images_are_named_once_and_only_if_they_have_answers() -> None:
     assert parsed([task("nowhere.jpg")]) == []
     tasks = [task(f"nowhere-{i}.jpg", choice("x"), choice("y")) for i in range(5)]
-    with pytest.raises(DataError, match=r"5 image\(s\).*'nowhere-0.jpg', 'nowhere-1.jpg', 'nowhere-2.jpg' …"):
+    with pytest.raises(DataError, match=r"5 images.*'nowhere-0.jpg', 'nowhere-1.jpg', 'nowhere-2.jpg' …"):
         parsed(tasks)
 
 
