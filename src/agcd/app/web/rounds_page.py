@@ -76,9 +76,10 @@ def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
 def _unnamed_words(sizes: list[int], n_rows: int) -> str:
     if not sizes:
         return "Every group has a name: answers now move borders between classes."
-    verb = "has no name yet; it holds" if len(sizes) == 1 else "have no name yet; they hold"
+    groups = f"{count(len(sizes), 'group')} {'has' if len(sizes) == 1 else 'have'} no name yet"
+    share = f"{100 * sum(sizes) / n_rows:.0f} %"
     return (
-        f"{count(len(sizes), 'group')} {verb} {sum(sizes)} of {count(n_rows, 'picture')} ({100 * (sum(sizes) / n_rows):.0f} %). "
+        f"{groups}: {sum(sizes)} of {count(n_rows, 'picture')} ({share}). "
         f"One answer in the largest may name about {count(sizes[0], 'picture')}."
     )
 
