@@ -51,7 +51,8 @@ def engine() -> Iterator[RayEngine]:
     """Two workers on this machine, which can import this file."""
     engine = RayEngine(None, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), str(Path(__file__).parent)]))
+        places = [str(TESTS), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(places))
         list(engine.run(abs, [(1,)]))
     yield engine
     engine.close()
