@@ -189,7 +189,7 @@ def test_classes_are_renamed_and_retired(client: Client) -> None:
 def test_merge_preview_says_what_moves(client: Client) -> None:
     first, second = (f"c-{name['class_id']}" for name in client.get("/api/names")[:2])
     preview = client.get("/api/classes/merge-preview", one=first, into=second)
-    assert "3 label(s)" in preview["what"]
+    assert "3 labels" in preview["what"]
     assert len(preview["labelled_one"]) == 3
     assert client.get("/api/classes/merge-preview", 409, one=first, into=first)["error"]
 
