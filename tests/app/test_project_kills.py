@@ -22,8 +22,8 @@ BATCH = 3
 LABEL = """
 import sys
 from pathlib import Path
+from agcd.app.answers import Answer, write_answers
 from agcd.app.project import Project
-from agcd.app.answers import Answer
 with Project.open(Path(sys.argv[1])) as project:
     rows = [row for row, path in enumerate(project.paths) if path.startswith("unlabelled")]
     for start in range(0, 36, 3):
@@ -34,6 +34,8 @@ LOOP = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
+from agcd.app.answers import write_answers
+from agcd.app.model import ask, train
 from agcd.app.project import Project
 from support.projects import true_answers
 with Project.open(Path(sys.argv[1])) as project:

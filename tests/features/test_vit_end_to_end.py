@@ -45,6 +45,7 @@ DIE_IN_ROUND = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
+from agcd.app.model import train
 from agcd.app.project import Project
 from support.projects import answer_all
 
