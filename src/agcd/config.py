@@ -133,11 +133,14 @@ class TrainConfig(Settings):
     def unused_sections(self) -> set[str]:
         """Sections that play no part in a run, so neither its record nor its key knows them: those of other trainers,
         and that of answers where it is all off or the trainer does not read it."""
-        unread = self.answers == AnswersConfig() or self.trainer not in ("simgcd", "mugcd")
+        unread = self.answers == AnswersConfig() or self.trainer in READ_NO_ANSWERS
         return (TRAINER_SECTIONS - {self.trainer}) | ({"answers"} if unread else set())
 
 
 TRAINER_SECTIONS = {"mugcd", "pim", "gcd"}
+READ_NO_ANSWERS = {"pim", "gcd"}
+"""Trainers that do not read ``answers``. Of any other it is assumed that it does, as every ``TwoPhaseRun`` does: a key
+that knows too much costs a run, one that knows too little gives a wrong one."""
 ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every", "answers"}
 """Settings that base training does not read, so that runs differing only in them share their base."""
 

@@ -13,7 +13,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from agcd.config import OUR_ANSWERS, AnswersConfig, Config, make_config
+from agcd.config import OUR_ANSWERS, TRAINER_SECTIONS, AnswersConfig, Config, make_config
 from agcd.errors import ConfigError
 from agcd.io import digest
 from agcd.propagation import Propagation
@@ -337,7 +337,7 @@ def test_when_all_is_off_neither_the_record_nor_the_key_of_a_run_knows_the_secti
     assert plain.train.answers == AnswersConfig()
     assert "answers" not in plain.snapshot()["train"]
     assert spelt_out.snapshot() == plain.snapshot()
-    train = plain.train.model_dump(mode="json", exclude={"answers", "mugcd", "pim", "gcd"})
+    train = plain.train.model_dump(mode="json", exclude={"answers", *TRAINER_SECTIONS})
     key = digest(["run-1", blobs.features.fingerprint, labels_digest(blobs.labels), train, 6, 0, "parent"])
     for config in (plain, spelt_out):
         assert run_key(blobs.features, blobs.labels, config, 6, "parent") == key

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agcd import metrics
-from agcd.config import Config, make_config
+from agcd.config import TRAINER_SECTIONS, Config, make_config
 from agcd.io import digest
 from agcd.session import run_key
 from agcd.training import TRAINERS, Trainer, get_trainer
@@ -154,6 +154,7 @@ def test_settings_of_other_trainers_play_no_part_in_the_key_of_a_run(name: str) 
         "pim": {"steps": 7},
         "gcd": {"n_init": 7},
     }
+    assert set(changes) == TRAINER_SECTIONS, "a section of a new trainer belongs here"
     for section, change in changes.items():
         changed = make_config({"train": {"trainer": name, section: change}})
         for parent in (None, "parent"):

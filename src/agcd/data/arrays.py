@@ -91,7 +91,10 @@ def _read_npz(path: Path) -> dict[str, Any]:
 
 def _matrix(values: ArrayLike, what: str) -> FloatArray:
     """Embeddings as finite little-endian float32, at least 1 × 1."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise DataError(f"{what} has rows of different lengths; numbers of shape (n, d) are expected.") from None
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise DataError(
             f"{what} is of shape {array.shape} and type {array.dtype}; numbers of shape (n, d) are expected."
@@ -112,10 +115,17 @@ def _labels(y: ArrayLike | None, n: int, what: str) -> list[Label]:
     """Labels one by one, unlabelled as −1."""
     if y is None:
         return [UNLABELLED] * n
-    array = _decoded(np.asarray(y))
+    array = _decoded(_as_given(y))
     if array.shape != (n,):
         raise DataError(f"{what} is of shape {array.shape}, but there are {n} rows; shape ({n},) is expected.")
     return [_label(value, what) for value in array.tolist()]
+
+
+def _as_given(y: ArrayLike) -> NDArray[Any]:
+    """``y`` as an array; of a list with names and numbers NumPy would make names of all."""
+    if isinstance(y, list | tuple) and len({isinstance(value, str) for value in y}) > 1:
+        return np.array(y, dtype=object)
+    return np.asarray(y)
 
 
 def _decoded(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from agcd.data.arrays import from_arrays, from_npz
@@ -10,12 +11,17 @@ from agcd.data.manifest import from_manifest
 from agcd.errors import DataError
 from agcd.types import Dataset
 
-__all__ = ["FILE_SUFFIXES", "PATHS", "from_arrays", "from_folder", "from_manifest", "from_npz", "load_dataset"]
+__all__ = ["LOADERS", "PATHS", "from_arrays", "from_folder", "from_manifest", "from_npz", "load_dataset"]
 
 PATHS = "a folder, a .csv or .parquet manifest, or an .npz file"
 """What is read, for sentences that refuse something else."""
-_MANIFESTS, _EMBEDDINGS = (".csv", ".tsv", ".parquet"), ".npz"
-FILE_SUFFIXES = (*_MANIFESTS, _EMBEDDINGS)
+LOADERS: dict[str, Callable[[Path], Dataset]] = {
+    ".csv": from_manifest,
+    ".tsv": from_manifest,
+    ".parquet": from_manifest,
+    ".npz": from_npz,
+}
+"""What reads a file, by its suffix."""
 
 
 def load_dataset(path: Path | str) -> Dataset:
@@ -23,11 +29,8 @@ def load_dataset(path: Path | str) -> Dataset:
     path = Path(path)
     if path.is_dir():
         return from_folder(path)
-    suffix = path.suffix.lower()
-    if suffix in _MANIFESTS:
-        return from_manifest(path)
-    if suffix == _EMBEDDINGS:
-        return from_npz(path)
+    if (load := LOADERS.get(path.suffix.lower())) is not None:
+        return load(path)
     if path.exists():
         raise DataError(f"{path} cannot be read as data: {PATHS} is expected.")
     raise DataError(f"There is nothing at {path}: {PATHS} is expected.")

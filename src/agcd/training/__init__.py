@@ -26,7 +26,12 @@ def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
     return get_trainer(config.trainer)(config).fit(job)
 
 
-TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {"simgcd": SimGCD, "mugcd": MuGCD, "pim": PIM, "gcd": GCD}
+TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
+    "simgcd": SimGCD,
+    "mugcd": MuGCD,
+    "pim": PIM,
+    "gcd": GCD,
+}
 
 
 def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
