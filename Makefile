@@ -19,7 +19,7 @@ demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	$(PYTEST) -n 3 --dist worksteal -m "not slow"
+	$(PYTEST) -n 4 --dist worksteal -m "not slow"
 
 slow: $(STAMP) browser
 	$(PYTEST) -n 2 --dist worksteal -m slow

@@ -13,24 +13,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from agcd.app.answers import Answer, write_answers
 from agcd.app.export.files import export_file
 from agcd.app.model import ask, row_features, train
 from agcd.app.project import Project
 from agcd.app.status import status_of
-from agcd.cli import app
 from agcd.io import digest_bytes, read_json
+from agcd.lab.bench import make_cells
+from agcd.lab.cells import run_cell
 from agcd.session import run_key
 from support.projects import predictions, truth
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TRAINERS = ("simgcd", "mugcd", "pim", "gcd")
-BENCH_SETTINGS = [
-    *("base_epochs=2", "round_epochs=2", "batch_size=32", "projector_width=16", "projector_dim=8", "pim.steps=20"),
-    *("pim.round_steps=10", "pim.search_steps=5", "pim.n_init=2", "gcd.n_init=2"),
-]
+SMALL: dict[str, Any] = {
+    "base_epochs": 2,
+    "round_epochs": 2,
+    "batch_size": 32,
+    "projector_width": 16,
+    "projector_dim": 8,
+    "pim": {"steps": 20, "round_steps": 10, "search_steps": 5, "n_init": 2},
+    "gcd": {"n_init": 2},
+}
+SPLIT = {"classes": None, "n_old": None, "label_ratio": 0.2, "long_tail": None}
+"""Settings and split of the stored benchmarks, as ``agcd bench`` of 0.1 put them into the names of cells."""
 
 
 def unpacked(name: str, folder: Path) -> Path:
@@ -93,10 +100,9 @@ def test_old_features_are_used_and_new_ones_are_the_same(old_project: Path) -> N
 
 
 def run_bench(trainer: str, out: Path, cache: Path) -> None:
-    settings = [f"--set=train.{setting}" for setting in (f"trainer={trainer}", *BENCH_SETTINGS)]
-    arguments = ["bench", "--data", "blobs.npz", "--strategies", "none,widest_reach", "--seeds", "1", "--rounds", "1"]
-    done = CliRunner().invoke(app, [*arguments, "--jobs", "1", "--out", str(out), "--cache", str(cache), *settings])
-    assert done.exit_code == 0, done.output
+    settings = {"protocol": "quick", "train": {"trainer": trainer, **SMALL}, "query": {"rounds": 1}}
+    for cell in make_cells(["blobs.npz"], ["none", "widest_reach"], 1, settings, SPLIT):
+        run_cell(cell, out, cache)
 
 
 def cells_of(out: Path) -> dict[str, list[dict[str, Any]]]:

@@ -87,7 +87,7 @@ def test_test_images_are_kept_out_of_everything(tmp_path: Path) -> None:
         train(project)
         table = predictions(project)
         assert table["split"][table["row"].index(row)] == "test"
-    assert any("also test images" in line for line in lines)
+    assert any("also for testing" in line for line in lines)
 
 
 def test_images_that_moved_are_one_sentence_and_can_be_found_again(tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def test_a_project_predicts_on_workers_what_it_predicts_here(
 ) -> None:
     images = toy_images(tmp_path / "new", n_classes=2, n_per_class=4, seed=5)
     (images / "damaged.png").write_bytes(b"not an image")
-    monkeypatch.setattr("agcd.app.predicting._CHUNK", 3)
+    monkeypatch.setattr("agcd.app.model._CHUNK", 3)
     with make_project(tmp_path / "project") as project:
         train(project)
         here = predict(project, [images])

@@ -96,7 +96,7 @@ def merge_by_keys(page: Page, one: str, into: str) -> None:
     page.keyboard.type(into)
     page.keyboard.press("Enter")
     preview = page.get_by_role("dialog", name="Merge two classes?")
-    expect(preview).to_contain_text(f"2 label(s) of {one} will count as {into}, which has 3.")
+    expect(preview).to_contain_text(f"2 labels of {one} will count as {into}, which has 3.")
     page.keyboard.press("Enter")
     toast(page, f"{one} is now {into}")
 
