@@ -46,6 +46,10 @@ SHARD_BYTES = 5000
 Wanted = list[tuple[str, Path, int]]
 
 
+pytestmark = pytest.mark.xdist_group("ray")
+"""One process has the cluster: to start one takes half a minute."""
+
+
 @pytest.fixture(scope="module")
 def engine() -> Iterator[RayEngine]:
     """Two workers on this machine, which can import this file."""
