@@ -38,16 +38,13 @@ from agcd.engine.ray import RayEngine  # noqa: E402
 
 # Ray Data sets its own deprecated options when it is first used, and leaves sockets to the garbage collector.
 pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one process has the cluster: to start one takes half a minute
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 SHARD_BYTES = 5000
 """Two images of three views."""
 Wanted = list[tuple[str, Path, int]]
-
-
-pytestmark = pytest.mark.xdist_group("ray")
-"""One process has the cluster: to start one takes half a minute."""
 
 
 @pytest.fixture(scope="module")
