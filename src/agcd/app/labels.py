@@ -170,11 +170,15 @@ class LabelView:
 
     def rows(self, hows: Collection[How]) -> IntArray:
         """All rows that came to their class in one of these ways, rising."""
-        return np.asarray(self._table["row"][np.isin(self._table["how"], list(hows))])
+        return np.asarray(self._table["row"][_mask_of(hows)[self._table["how"]]])
 
     def n(self, *hows: How) -> int:
         """How many rows came to their class in one of these ways."""
-        return int(np.isin(self._table["how"], hows).sum())
+        return int(self._n_by_how[list(hows)].sum())
+
+    @cached_property
+    def _n_by_how(self) -> IntArray:
+        return np.bincount(self._table["how"], minlength=len(How))
 
     @cached_property
     def settled(self) -> BoolArray:
@@ -187,8 +191,22 @@ class LabelView:
     def labels(self) -> NDArray[Any]:
         """The labels that training learns, the newest first, those known from the start last: ``row``, ``class`` (its
         place as it was said), ``id``, ``how`` …"""
-        learned = self._table[np.isin(self._table["how"], LEARNED)]
+        learned = self._learned
         return learned[np.lexsort((-learned["id"], learned["how"] == How.GIVEN))]
+
+    @cached_property
+    def _learned(self) -> NDArray[Any]:
+        """The same by row, which takes no sorting."""
+        return np.asarray(self._table[_mask_of(LEARNED)[self._table["how"]]])
+
+    @cached_property
+    def _learned_places(self) -> IntArray:
+        """The place of the class of each of them after merges; a place stays for ever."""
+        return np.asarray(self.registry.merged_place[self._learned["class"]])
+
+    def n_labels_after(self, event: int) -> int:
+        """How many labels that training learns were given after an event."""
+        return int((self._learned["id"] > event).sum())
 
     def class_of_row(self, row: int) -> ClassInfo | None:
         """The class that people gave to ``row``, labelled or accepted."""
@@ -247,16 +265,15 @@ class LabelView:
     @cached_property
     def n_labels_of_class(self) -> IntArray:
         """By place of a class, how many labels that training learns it has after merges."""
-        merged = self.registry.merged_place[self.labels["class"]]
-        return np.bincount(merged, minlength=len(self.registry.classes))
+        return np.bincount(self._learned_places, minlength=len(self.registry.classes))
 
     @cached_property
     def classes_in_use(self) -> list[ClassInfo]:
         """The classes that carry a label or were accepted for a row, in the order they were made; what only an audit
         named is a name and no class."""
-        used = self._table["class"][np.isin(self._table["how"], (*LEARNED, How.ACCEPTED))]
-        places = np.unique(self.registry.merged_place[used])
-        return [self.registry.infos[place] for place in places.tolist()]
+        used = self._table["class"][_mask_of((*LEARNED, How.ACCEPTED))[self._table["how"]]]
+        n_used = np.bincount(self.registry.merged_place[used], minlength=len(self.registry.classes))
+        return [self.registry.infos[place] for place in np.flatnonzero(n_used).tolist()]
 
     @cached_property
     def agreement(self) -> Agreement:
@@ -272,8 +289,7 @@ class LabelView:
     @cached_property
     def carried(self) -> frozenset[str]:
         """The ids of the classes that training would learn: some row carries their label."""
-        places = np.unique(self.registry.merged_place[self.labels["class"]])
-        return frozenset(self.registry.infos[place].id for place in places.tolist())
+        return frozenset(self.registry.infos[place].id for place in np.flatnonzero(self.n_labels_of_class).tolist())
 
     # ------------------------------------------------------------------------------------------- for training
 
@@ -306,14 +322,15 @@ class LabelView:
     def teaches_more_than(self, then: LabelView) -> bool:
         """Whether training would learn something that it could not learn from an earlier view: another label of some
         row. Who repeats a label, skips a row or renames a class teaches nothing."""
-        now, before = self._learned, then._learned
-        return not all(np.array_equal(mine, theirs) for mine, theirs in zip(now, before, strict=True))
+        same_rows = np.array_equal(self._learned["row"], then._learned["row"])
+        return not (same_rows and np.array_equal(self._learned_places, then._learned_places))
 
-    @cached_property
-    def _learned(self) -> tuple[IntArray, IntArray]:
-        """The rows with a label that training learns, rising, and the place of the class of each: a place stays."""
-        learned = self._table[np.isin(self._table["how"], LEARNED)]
-        return learned["row"], self.registry.merged_place[learned["class"]]
+
+def _mask_of(hows: Collection[How]) -> BoolArray:
+    """By number of a ``How``, whether it is one of these: to be indexed with a column of the table."""
+    mask = np.zeros(len(How), np.bool_)
+    mask[list(hows)] = True
+    return mask
 
 
 class _Change:

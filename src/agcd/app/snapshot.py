@@ -6,7 +6,7 @@ last model says it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +19,7 @@ from agcd.app.questions import Asked, n_open
 from agcd.app.rounds import NO_SLOT, RoundView, Votes, slot_owners, slot_votes
 from agcd.app.store.classes import NO_CLASS, ClassInfo
 from agcd.errors import DataError
-from agcd.types import IntArray
+from agcd.types import BoolArray, IntArray
 
 NO_GROUP = -1
 SOURCES = ("", "human", "page", "model")
@@ -98,7 +98,7 @@ class Snapshot:
     @property
     def n_new_labels(self) -> int:
         """Labels that no round has learned from yet."""
-        return int((self.labels.labels["id"] > self.learned.last_event).sum()) if self.learned else 0
+        return self.labels.n_labels_after(self.learned.last_event) if self.learned else 0
 
     @property
     def n_open(self) -> int:
@@ -195,10 +195,16 @@ class Snapshot:
         if self.round is None or not group.slots:
             return _NO_ROWS
         rows: IntArray = np.concatenate([self.round.members(slot) for slot in group.slots])
-        rows = rows[self.labels.how(rows) != How.JUNK]
+        rows = rows[~self._is_junk[rows]]
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.round.top_probs[rows, 0].astype(np.float32), kind="stable")]
         return rows
+
+    @cached_property
+    def _is_junk(self) -> BoolArray:
+        mask = np.zeros(len(self.labels.is_test), np.bool_)
+        mask[self.labels.rows((How.JUNK,))] = True
+        return mask
 
     def labelled(self, group: Group) -> IntArray:
         """The rows that people gave to a class, the newest first, those known from the start last."""
@@ -254,11 +260,17 @@ class Snapshot:
 
     def labels_inside(self, slots: Sequence[int]) -> dict[int, int]:
         """How many labels of which class lie in some slots, by place of the class."""
-        inside: defaultdict[int, int] = defaultdict(int)
-        for (place, slot), n in self.votes.items():
-            if slot in slots:
-                inside[place] += n
+        inside: Counter[int] = Counter()
+        for slot in slots:
+            inside.update(self._votes_of_slot.get(slot, {}))
         return dict(inside)
+
+    @cached_property
+    def _votes_of_slot(self) -> dict[int, dict[int, int]]:
+        found: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        for (place, slot), n in self.votes.items():
+            found[slot][place] = n
+        return dict(found)
 
     def contains(self, group: Group, *, others: bool = False) -> str:
         """What people call the members of a group, the most frequent first: "dolphin (5), turtle (4)"."""
