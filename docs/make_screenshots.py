@@ -244,7 +244,7 @@ def grid_and_map(studio: Studio) -> None:
 def untrained(project: Path, folder: Path) -> Path:
     """The same images and first labels as a project that is to be prepared yet; features are not made twice."""
     with Project.open(project) as trained:
-        table, images = label_table(trained), read_settings(project / "agcd.toml")[1]
+        table, images = label_table(trained, trained.snapshot()), read_settings(project / "agcd.toml")[1]
     seeds = [i for i, source in enumerate(table["source"]) if source == "seed"]
     lines = ["path,label", *(f"{table['path'][i]},{table['class'][i]}" for i in seeds)]
     (folder / "labels.csv").write_text("\n".join(lines) + "\n")
