@@ -19,10 +19,10 @@ demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	$(PYTEST) -n 4 --dist loadgroup -m "not slow"
+	$(PYTEST) -n 4 --dist worksteal -m "not slow"
 
 slow: $(STAMP) browser
-	$(PYTEST) -n 2 --dist loadgroup -m slow
+	$(PYTEST) -n 2 --dist worksteal -m slow
 
 lint: $(STAMP) frontend
 	$(BIN)/ruff check .
