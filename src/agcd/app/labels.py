@@ -204,6 +204,10 @@ class LabelView:
         """The place of the class of each of them after merges; a place stays for ever."""
         return np.asarray(self.registry.merged_place[self._learned["class"]])
 
+    def learned_as_said(self) -> tuple[IntArray, IntArray]:
+        """The rows whose label training learns, and the place of the class that each was given to, before merges."""
+        return self._learned["row"], self._learned["class"]
+
     def n_labels_after(self, event: int) -> int:
         """How many labels that training learns were given after an event."""
         return int((self._learned["id"] > event).sum())

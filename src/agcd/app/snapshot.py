@@ -114,7 +114,11 @@ class Snapshot:
     @cached_property
     def owner_of_slot(self) -> IntArray:
         """(K,) the place of the class that each slot is named after, or −1."""
-        return _NO_ROWS if self.round is None else slot_owners(self.labels, self.round)
+        return _NO_ROWS if self.round is None else slot_owners(self.labels, self.round, self._votes_as_said)
+
+    @cached_property
+    def _votes_as_said(self) -> Votes:
+        return {} if self.round is None else slot_votes(self.labels, self.round)
 
     @cached_property
     def group_of_slot(self) -> IntArray:
@@ -253,9 +257,9 @@ class Snapshot:
     def votes(self) -> Votes:
         """How many labels of each class lie in each slot, by (place after merges, slot)."""
         merged: defaultdict[tuple[int, int], int] = defaultdict(int)
-        if self.round is not None:
-            for (place, slot), n in slot_votes(self.labels, self.round).items():
-                merged[int(self.labels.registry.merged_place[place]), slot] += n
+        place_of = self.labels.registry.merged_place.tolist()
+        for (place, slot), n in self._votes_as_said.items():
+            merged[place_of[place], slot] += n
         return dict(merged)
 
     def labels_inside(self, slots: Sequence[int]) -> dict[int, int]:
