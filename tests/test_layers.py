@@ -30,6 +30,7 @@ LIBRARY: list[set[str]] = [
 APP: list[set[str]] = [
     {"store"},
     {"labels"},
+    {"label_log"},
     {"questions", "rounds"},
     {"snapshot"},
     {"create"},

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agcd.app.labels import LabelLog
+from agcd.app.label_log import LabelLog
 from agcd.app.store.events import LabelEvent
 from agcd.app.store.store import Store
 

@@ -2,14 +2,13 @@
 
 Whoever asks what a row is called, who says so, how many labels there are or whether a name is taken gets the answer
 here: training, page, command line, query, export and report alike. A view is never changed; ``view.after(events)``
-is the next one, and equals folding all events anew (tests/app/test_labels.py). ``LabelLog`` follows the events of a
-store, so that a process folds them once.
+is the next one, and equals folding all events anew (tests/app/test_labels.py). ``LabelLog``
+(``label_log.py``) follows the events of a store, so that a process folds them once.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 
 from agcd.app.store.classes import NO_CLASS, ClassInfo, Registry, check_names, clean_class_name
 from agcd.app.store.events import ANSWERS, CLASS_KINDS, LabelEvent, voided_ids
-from agcd.app.store.store import Store
 from agcd.errors import DataError
 from agcd.types import UNLABELLED, BoolArray, IntArray, LabelState
 
@@ -63,8 +61,6 @@ _TABLE = np.dtype(
     ],
     align=True,
 )
-_N_EARLIER = 4
-"""Earlier views that are kept: of base training, the last rounds and one in training. Each may hold a million rows."""
 _Log = tuple[Any, tuple[LabelEvent, ...]] | None
 """The log before, and the events that came then."""
 
@@ -454,58 +450,3 @@ def _winner(said: Iterable[LabelEvent]) -> LabelEvent | None:
 def _last_of_each(said: Iterable[LabelEvent]) -> list[LabelEvent]:
     """The last answer of every person about a row."""
     return list({event.who: event for event in said if event.kind in ANSWERS}.values())
-
-
-class LabelLog:
-    """Follows the events of one project: they are read and folded once. Several threads may ask it."""
-
-    def __init__(self, is_test: BoolArray) -> None:
-        self._view = LabelView.empty(is_test)
-        self._earlier: OrderedDict[int, LabelView] = OrderedDict()
-        """Views at the events that somebody asked for last, by event."""
-        self._lock = threading.Lock()
-
-    def view(self, store: Store) -> LabelView:
-        """What holds after the last event in ``store``."""
-        with self._lock:
-            fresh = store.events(after=self._view.last_event)
-            if not fresh:
-                return self._view
-            view = self._view if self._view.last_event else self._stopping_at(store.runs().values(), fresh)
-            view = view.after(fresh)
-            if not store.connection.in_transaction:  # what is not committed may never have been said
-                self._view = view
-            return view
-
-    def _stopping_at(self, events: Iterable[int], fresh: Sequence[LabelEvent]) -> LabelView:
-        """The view after the last of ``events``; those after the others are kept, so that all takes one fold."""
-        view = self._view
-        for stop in sorted(set(events)):
-            view = self._earlier[stop] = view.after(event for event in fresh if view.last_event < event.id <= stop)
-        return view
-
-    def at(self, now: LabelView, events: Collection[int]) -> dict[int, LabelView]:
-        """The views after each of ``events``, numbers of events that ``now`` knows."""
-        with self._lock:
-            missing = [event for event in sorted(events) if event not in self._earlier and event < now.last_event]
-            if missing:
-                self._look_back(now, missing)
-            found = {event: self._earlier.get(event, now) for event in events}
-            for event in self._earlier.keys() & found.keys():
-                self._earlier.move_to_end(event)
-            while len(self._earlier) > _N_EARLIER:
-                self._earlier.popitem(last=False)
-            return found
-
-    def _look_back(self, now: LabelView, missing: Sequence[int]) -> None:
-        everything = now.events()
-        for event in missing:
-            known = [seen for seen in self._earlier if seen <= event]
-            start = self._earlier[max(known)] if known else LabelView.empty(now.is_test)
-            self._earlier[event] = start.after(e for e in everything if start.last_event < e.id <= event)
-
-    def append(self, store: Store, events: Sequence[LabelEvent]) -> list[LabelEvent]:
-        """Store ``events``, all or none, if they make sense after what is stored already."""
-        with store.transaction():
-            self.view(store).check(events)
-            return store.append(events)

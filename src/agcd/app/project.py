@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from agcd.app.create import CONFIG, RECORDS, create_project, read_settings
-from agcd.app.labels import LabelLog, LabelView
+from agcd.app.label_log import LabelLog
+from agcd.app.labels import LabelView
 from agcd.app.questions import QueryLog
 from agcd.app.rounds import RoundView, adopt_old_cache, has_round_view, open_round_view, round_view_of_run
 from agcd.app.snapshot import Snapshot

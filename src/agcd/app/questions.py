@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agcd.app.labels import How, LabelLog, LabelView
+from agcd.app.label_log import LabelLog
+from agcd.app.labels import How, LabelView
 from agcd.app.store.queries import LEASE_SECONDS, StoredQuery, latest_ids, lease, leases, read_query
 from agcd.app.store.store import Store
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agcd.app.labels import LabelLog
+from agcd.app.label_log import LabelLog
 from agcd.app.questions import QueryLog, claim
 from agcd.app.store import schema
 from agcd.app.store.classes import MAX_NAME, Registry, clean_class_name

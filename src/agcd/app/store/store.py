@@ -102,7 +102,7 @@ class Store:
     def append(self, events: Sequence[LabelEvent]) -> list[LabelEvent]:
         """Store ``events``, all or none, and return them as stored; one that is stored already is not stored again.
 
-        Whether they make sense is not asked here: ``agcd.app.labels.LabelLog.append`` does.
+        Whether they make sense is not asked here: ``agcd.app.label_log.LabelLog.append`` does.
         """
         with self.transaction():
             return [self._append(event) for event in events]

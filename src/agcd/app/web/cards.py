@@ -19,7 +19,8 @@ from agcd.types import IntArray
 N_CANDIDATES, N_EXEMPLARS, N_NEIGHBOURS, N_AHEAD = 5, 6, 6, 10
 _HUMAN_EXEMPLARS = 4
 """The rest of the row is for the model's own idea of the class."""
-_WAVERS = 0.3
+WAVERS = 0.3
+"""A gap between the two likeliest classes below which the model is said to waver."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def neighbours(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> tuple[I
 
 def why(found: list[Candidate], group: Group, question: Question) -> str:
     """Why this picture was chosen, in words."""
-    if len(found) > 1 and question.score < _WAVERS:
+    if len(found) > 1 and question.score < WAVERS:
         first, second = found[:2]
         return (
             f"The model wavers between {first.name} ({100 * first.probability:.0f} %) and "

@@ -10,12 +10,10 @@ from agcd.app.project import Project
 from agcd.app.rounds import RoundView, audit_of, mapping_changes
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.queries import strategy_of_round
+from agcd.app.web.cards import WAVERS
 from agcd.app.web.schemas import AuditScore, Forecast, RoundCard, Rounds
 from agcd.app.web.server_state import ServerState
 from agcd.words import count
-
-_WAVERS = 0.3
-"""A gap between the two likeliest classes below which the model is said to waver, on cards as here."""
 
 
 def rounds_page(server: ServerState, project: Project) -> Rounds:
@@ -65,7 +63,7 @@ def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
         return Forecast(sentences=["Train first: then it can be said what answers are worth."])
     seen, n_rows = snapshot.round, max(1, len(snapshot.round.order))
     unnamed = sorted((snapshot.size(g) for g in snapshot.shown_groups() if g.info is None), reverse=True)
-    unsure = int((seen.margin(seen.order) < _WAVERS).sum())
+    unsure = int((seen.margin(seen.order) < WAVERS).sum())
     sentences = [
         _unnamed_words(unnamed, n_rows),
         f"The model wavers over {count(unsure, 'picture')} ({100 * (unsure / n_rows):.0f} %).",
