@@ -22,7 +22,7 @@ PREDICTION_BYTES = 32
 """One row of predictions.parquet."""
 BLOCK_BYTES = 400_000_000
 """What one block of inference and its intermediate results take at most."""
-BY_SLOTS, BY_FEATURES, BY_PAIRS = ("uncertainty", "novelty"), ("open_set",), ("reach",)
+BY_SLOTS, BY_FEATURES, BY_PAIRS = ("uncertainty", "novelty"), ("open_set",), ("reach", "herding")
 """Modules of strategies that look at each row's probabilities, or at its features too, or compare all rows; others
 compare rows with those they pick."""
 

@@ -11,8 +11,9 @@ Probabilities (n, K) and features (n, d) may be memory maps in float16, float32 
 read them in blocks, so that beyond the inputs they hold at most 150 bytes per row and a few blocks of a megabyte per
 thread (as long as the rows of the view ascend; else the pool is copied once). CoreSet and BADGE are exact at any size
 and take ``max_candidates`` to be faster; the strategies that cluster (``kmeans``, ``typiclust``, ``alfa_mix``) or
-compare pairs (``probcover``, ``widest_reach``) work on at most ``max_candidates`` rows, drawn at random from a larger
-pool, of which they hold two copies of the features. The number of threads changes no answer.
+compare pairs (``probcover``, ``max_herding``, ``widest_reach``) work on at most ``max_candidates`` rows, drawn at
+random from a larger pool, of which they hold two copies of the features; what is held per pair of them is at most
+400 MB. The number of threads changes no answer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import numpy as np
 
 from agcd.arrays import each_block, floats
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
-from agcd.strategies import alfa_mix, badge, coverage, diversity, novelty, open_set, reach, uncertainty
+from agcd.strategies import alfa_mix, badge, coverage, diversity, herding, novelty, open_set, reach, uncertainty
 from agcd.types import FloatArray, IntArray, PoolView
 
 Strategy = Callable[..., IntArray]
@@ -45,6 +46,7 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "badge": badge.badge,
         "typiclust": coverage.typiclust,
         "probcover": coverage.probcover,
+        "max_herding": herding.max_herding,
         "alfa_mix": alfa_mix.alfa_mix,
         "lfosa": open_set.lfosa,
         "conal": open_set.conal,
