@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agcd.arrays import calibration_error
 from agcd.metrics import (
     accuracy,
     balanced_accuracy,
-    calibration_error,
     confidence,
     mapped_accuracy,
     novelty,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from agcd.errors import ConfigError, did_you_mean
-from agcd.types import FloatArray, IntArray, PoolView
+from agcd.types import BoolArray, FloatArray, IntArray, PoolView
 
 Float64Array = NDArray[np.float64]
 
@@ -174,6 +174,24 @@ def block_confidence_and_slot(p: FloatArray, metric: str) -> tuple[Float64Array,
     """``confidence_and_slot`` for one block that is not needed afterwards: its entries are overwritten."""
     y_slot = p.argmax(1)
     return CONFIDENCE[metric](p, y_slot), y_slot
+
+
+def calibration_error(probs: FloatArray, correct: BoolArray, n_bins: int = 15) -> float:
+    """Expected calibration error: the gap between confidence and accuracy, averaged over equal-width bins.
+
+    Parameters
+    ----------
+    probs : shape (n, n_slots)
+    correct : shape (n,)
+        Whether the most probable slot is right. NaN when n = 0.
+    """
+    if not len(probs):
+        return float("nan")
+    top = msp_of(probs)
+    # bins are open below and closed above: a probability of exactly 1 is in the last one
+    bin_of = np.clip(np.ceil(top * n_bins).astype(np.int64) - 1, 0, n_bins - 1)
+    gap = np.bincount(bin_of, weights=top - np.asarray(correct), minlength=n_bins)
+    return float(np.abs(gap).sum() / len(top))
 
 
 def _msp(p: FloatArray, y_slot: IntArray) -> Float64Array:

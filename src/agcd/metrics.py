@@ -1,4 +1,4 @@
-"""How good the answers and the questions are: accuracy on old and novel classes, novelty of a query, calibration.
+"""How good the answers and the questions are: accuracy on old and novel classes, novelty of a query, confidence.
 
 Here, and in ``bench``, the true classes of the pool may be read. Every metric is arrays → dict; a part without any
 samples is NaN, never an error.
@@ -151,21 +151,3 @@ def confidence(probs: FloatArray, is_new: BoolArray) -> dict[str, float]:
     scores = {"msp": msp_of(probs), "margin": margin_of(probs), "entropy": entropy_of(probs)}
     parts = {"old": ~np.asarray(is_new), "new": np.asarray(is_new)}
     return {f"{n}_{part}": _mean(score[where]) for n, score in scores.items() for part, where in parts.items()}
-
-
-def calibration_error(probs: FloatArray, correct: BoolArray, n_bins: int = 15) -> float:
-    """Expected calibration error: the gap between confidence and accuracy, averaged over equal-width bins.
-
-    Parameters
-    ----------
-    probs : shape (n, n_slots)
-    correct : shape (n,)
-        Whether the most probable slot is right. NaN when n = 0.
-    """
-    if not len(probs):
-        return float("nan")
-    top = msp_of(probs)
-    # bins are open below and closed above: a probability of exactly 1 is in the last one
-    bin_of = np.clip(np.ceil(top * n_bins).astype(np.int64) - 1, 0, n_bins - 1)
-    gap = np.bincount(bin_of, weights=top - np.asarray(correct), minlength=n_bins)
-    return float(np.abs(gap).sum() / len(top))

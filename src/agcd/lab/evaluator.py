@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from agcd import metrics
+from agcd.arrays import calibration_error
 from agcd.features.rows import RowFeatures
 from agcd.mapping import consistency, map_labels
 from agcd.training.fitted import Fitted
@@ -51,7 +52,7 @@ class Evaluator:
             | metrics.confidence(prediction.probs, truth >= self.n_old)
             | metrics.novelty(self.truth[labels.queried_rows], self.n_old, len(self.names) - self.n_old)
             | {
-                "calibration_error": metrics.calibration_error(prediction.probs, correct),
+                "calibration_error": calibration_error(prediction.probs, correct),
                 "mapping_consistency": consistency(mapping, known),
             }
         )

@@ -11,7 +11,7 @@ Probabilities (n, K) and features (n, d) may be memory maps in float16, float32 
 read them in blocks, so that beyond the inputs they hold at most 150 bytes per row and a few blocks of a megabyte per
 thread (as long as the rows of the view ascend; else the pool is copied once). CoreSet and BADGE are exact at any size
 and take ``max_candidates`` to be faster; the strategies that cluster (``kmeans``, ``typiclust``, ``alfa_mix``) or
-compare pairs (``probcover``, ``max_herding``, ``widest_reach``) work on at most ``max_candidates`` rows, drawn at
+compare pairs (``probcover``, ``widest_reach``, both kinds of herding) work on at most ``max_candidates`` rows, drawn at
 random from a larger pool, of which they hold two copies of the features; what is held per pair of them is at most
 400 MB. The number of threads changes no answer.
 """
@@ -47,6 +47,7 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "typiclust": coverage.typiclust,
         "probcover": coverage.probcover,
         "max_herding": herding.max_herding,
+        "uncertainty_herding": herding.uncertainty_herding,
         "alfa_mix": alfa_mix.alfa_mix,
         "lfosa": open_set.lfosa,
         "conal": open_set.conal,
