@@ -1,7 +1,8 @@
-"""TypiClust and ProbCover against slow, obvious twins."""
+"""TypiClust, TCM and ProbCover against slow, obvious twins."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,23 @@ def test_neighbour_distances_do_not_depend_on_block_borders(monkeypatch: pytest.
 
 def test_a_row_alone_in_its_cluster_is_not_typical() -> None:
     assert coverage.neighbour_distances(np.eye(3), np.array([0, 0, 1])).tolist() == [2**0.5, 2**0.5, np.inf]
+
+
+# --- TCM ---------------------------------------------------------------------------------------------------------
+
+
+def test_tcm_is_typiclust_in_its_first_rounds_and_margin_after_them() -> None:
+    view = make_view(blobs([20, 10, 10]))
+    view = replace(view, probs=np.random.default_rng(0).dirichlet(np.ones(3), size=40))
+    rows = {name: ask(view, name, 5) for name in ("typiclust", "margin")}
+    assert rows["typiclust"] != rows["margin"]
+    for round_, typical_rounds, due in [(1, 2, "typiclust"), (2, 2, "typiclust"), (3, 2, "margin"), (1, 0, "margin")]:
+        assert ask(replace(view, round=round_), "tcm", 5, typical_rounds=typical_rounds) == rows[due]
+
+
+def test_tcm_refuses_a_negative_number_of_rounds() -> None:
+    with pytest.raises(ConfigError, match=r"typical_rounds is -1; it must be at least 0\."):
+        ask(make_view(blobs([5, 5])), "tcm", 2, typical_rounds=-1)
 
 
 # --- ProbCover ---------------------------------------------------------------------------------------------------

@@ -120,7 +120,9 @@ def test_thinning_keeps_order_and_draws_only_when_there_is_more() -> None:
     np.testing.assert_array_equal(sample.probs, view.probs[sample.rows // 10])
 
 
-@pytest.mark.parametrize("name", ["kmeans", "coreset", "badge", "typiclust", "alfa_mix"])
+@pytest.mark.parametrize(
+    "name", ["kmeans", "coreset", "badge", "typiclust", "tcm", "alfa_mix", "max_herding", "uncertainty_herding"]
+)
 def test_max_candidates_leaves_small_pools_alone_and_limits_large_ones(name: str) -> None:
     view = make_view(n=80)
     assert ask(view, name, 10, max_candidates=80) == ask(view, name, 10)

@@ -45,6 +45,7 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "coreset": diversity.coreset,
         "badge": badge.badge,
         "typiclust": coverage.typiclust,
+        "tcm": coverage.tcm,
         "probcover": coverage.probcover,
         "max_herding": herding.max_herding,
         "uncertainty_herding": herding.uncertainty_herding,

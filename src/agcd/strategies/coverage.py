@@ -1,7 +1,7 @@
-"""Strategies that ask about typical rows, so that few labels speak for many: TypiClust and ProbCover.
+"""Strategies that ask about typical rows, so that few labels speak for many: TypiClust, ProbCover, TCM.
 
-Both were made for the first questions of all, when no model can be trusted yet; they read features only. None of
-them holds an array of pool × pool numbers: TypiClust compares the members of one cluster, ProbCover keeps one *bit*
+The first two were made for the first questions of all, when no model can be trusted yet; they read features only.
+None holds an array of pool × pool numbers: TypiClust compares the members of one cluster, ProbCover keeps one *bit*
 per pair of at most ``max_candidates`` rows (50 MB for the default of 20,000). A larger pool is thinned at random to
 ``max_candidates`` first, so the memory is that of so many rows, whatever the pool.
 """
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from agcd.arrays import Float64Array, blocks, floats, rank_within, squared_distances, subsample, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import nearest_labelled
+from agcd.strategies.uncertainty import margin
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView
 
 Bits = NDArray[np.uint8]
@@ -65,6 +66,28 @@ def typiclust(
     turn = rank_within(of_row, distance)
     keys = (of_row, -size[of_row], n_labels[of_row], turn, size[of_row] < SMALLEST_CLUSTER)
     return view.rows[np.lexsort(keys)[:budget]]
+
+
+def tcm(
+    view: PoolView,
+    budget: int,
+    rng: np.random.Generator,
+    *,
+    typical_rounds: int = 2,
+    max_clusters: int = 500,
+    max_candidates: int = 100_000,
+) -> IntArray:
+    """Picks as TypiClust does in the first rounds and by the smallest margin in all later ones.
+
+    TCM (Doucet et al. 2024): typical rows as long as answers are too few for a model's doubts to be worth anything,
+    then its doubts. With pretrained features, the paper finds, the change may come early. Ours: it comes after
+    ``typical_rounds`` rounds, whatever their size. ``max_clusters`` and ``max_candidates`` are those of TypiClust.
+    """
+    if typical_rounds < 0:
+        raise ConfigError(f"typical_rounds is {typical_rounds}; it must be at least 0.")
+    if view.round > typical_rounds:
+        return margin(view, budget, rng)
+    return typiclust(view, budget, rng, max_clusters=max_clusters, max_candidates=max_candidates)
 
 
 def neighbour_distances(x: FloatArray, cluster: IntArray) -> Float64Array:
