@@ -18,6 +18,8 @@ LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
     {"io", "arrays", "assignment", "words"},
     {"config", "propagation", "herding", "mapping", "layout", "plotting"},
+    {"beliefs"},
+    {"asking"},
     {"data", "metrics", "strategies"},
     {"features"},
     {"training"},

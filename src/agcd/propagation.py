@@ -66,10 +66,14 @@ def neighbour_graph(x: FloatArray, k: int = N_NEIGHBOURS) -> csr_array:
     Two rows are joined when either is among the nearest of the other.
     """
     x = unit(np.asarray(x, np.float32))
-    near, cosine = nearest(x, min(k, len(x) - 1))
+    return normalised_graph(*nearest(x, min(k, len(x) - 1)))
+
+
+def normalised_graph(near: IntArray, cosine: Floats) -> csr_array:
+    """The graph of rows with these neighbours and cosines to them: (n, k), (n, k) → (n, n)."""
+    n, k = near.shape
     weights = np.maximum(cosine, 0) ** SHARPNESS
-    start = np.arange(len(x) + 1) * near.shape[1]
-    one_way = csr_array((weights.ravel(), near.ravel(), start), shape=(len(x), len(x)))
+    one_way = csr_array((weights.ravel(), near.ravel(), np.arange(n + 1) * k), shape=(n, n))
     joined = (one_way + one_way.T).tocsr()
     scale = diags_array(1 / np.sqrt(np.maximum(joined.sum(1), 1e-12)), dtype=np.float32)
     return csr_array(scale @ joined @ scale, dtype=np.float32)

@@ -61,6 +61,7 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
         "confident_novel": novelty.confident_novel,
         "informative_novel": novelty.informative_novel,
         "adaptive_novel": novelty.adaptive_novel,
+        "propagation_herding": reach.propagation_herding,
         "widest_reach": reach.widest_reach,
     }
 )
