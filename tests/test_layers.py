@@ -48,7 +48,7 @@ LAB: list[set[str]] = [
     {"datasets", "starts"},
     {"cells"},
     {"bench", "finished"},
-    {"paper", "demo"},
+    {"ask", "paper", "demo"},
     {"beyond"},
 ]
 ROOMS = {"": LIBRARY, "app": APP, "lab": LAB}

@@ -21,7 +21,7 @@ from agcd.types import IntArray
 Floats = NDArray[np.float32]
 
 TOLERANCE = 1e-7
-"""Flow that is weaker than this is not followed. Evidence at a row of its own neighbourhood is 1e-4 to 1e-2; on banking77
+"""Flow that is weaker than this is not followed. A row of the label's own neighbourhood gets 1e-4 to 1e-2; on banking77
 the suggested class is that of the full computation for 99.9 % of the rows, and the margin of the others is near 0."""
 DENSE_SHARE = 1 / 8
 """When the flow stands on rows with this share of all edges, one product with the whole graph is faster."""
@@ -117,6 +117,16 @@ class Beliefs:
             np.asarray(np.maximum(best - rival, 0) / everything, np.float32),
             np.asarray(np.where(total > 0, unnamed / everything, 1), np.float32),
         )
+
+    def shares(self, n_classes: int, rows: IntArray | None = None) -> Floats:
+        """(n, n_classes): the share of each class in the evidence of each row; all alike where none has arrived."""
+        classes = self._class if rows is None else self._class[rows]
+        evidence = self._weighed(rows)
+        out = np.zeros((len(evidence), n_classes), np.float32)
+        kept = (classes != NO_CLASS) & (classes < n_classes)
+        out[np.nonzero(kept)[0], classes[kept]] = evidence[kept]
+        total = out.sum(1, keepdims=True)
+        return np.where(total > 0, out / np.maximum(total, np.float32(1e-30)), np.float32(1 / max(n_classes, 1)))
 
     def _weighed(self, rows: IntArray | None) -> Floats:
         """Evidence in which every class counts alike, however many labels it has: (n, width), the caller's own."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,6 +218,26 @@ def needs(*fields: str) -> Callable[[_Function], _Function]:
 
     def declare(strategy: _Function) -> _Function:
         strategy.needs = frozenset(fields)  # type: ignore[attr-defined]
+        return strategy
+
+    return declare
+
+
+class OneByOne(Protocol):
+    """Questions that are decided one at a time, each after the answers so far."""
+
+    def next(self) -> int:
+        """The row to ask about next."""
+
+    def tell(self, row: int, y_slot: int) -> None:
+        """The answer, as a slot; classes without one have numbers of their own from the number of slots on."""
+
+
+def one_by_one(asking: Callable[..., OneByOne]) -> Callable[[_Function], _Function]:
+    """Declares what asks one question at a time for a strategy; ``asking`` is called as the strategy is."""
+
+    def declare(strategy: _Function) -> _Function:
+        strategy.one_by_one = asking  # type: ignore[attr-defined]
         return strategy
 
     return declare

@@ -77,6 +77,36 @@ def run(
 
 
 @app.command()
+def ask(
+    data: DataOption,
+    strategies: Annotated[str, typer.Option(help="Comma-separated.")],
+    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 3,
+    one_by_one: Annotated[bool, typer.Option(help="Decide every question after the answer to the last.")] = False,
+    budget: Annotated[
+        int | None, typer.Option(help="Questions in each fifth; default one per novel class.", min=1)
+    ] = None,
+    split: SplitOption = None,
+    n_old: OldOption = None,
+    label_ratio: RatioOption = 0.2,
+    long_tail: TailOption = None,
+    validation: ValidationOption = None,
+    jobs: JobsOption = None,
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Judge what is asked without training: labels propagated over frozen features, seconds a run."""
+    from agcd.engine import open_engine
+    from agcd.lab.ask import report_asking
+    from agcd.lab.bench import make_cells
+
+    values = _settings(None, "quick", set_, {"query.budget": budget})
+    how = _split(split, n_old, label_ratio, long_tail, validation)
+    cells = make_cells(data, [name.strip() for name in strategies.split(",")], seeds, values, how)
+    where = open_engine("local", processes=jobs)
+    print(report_asking(cells, cache or default_cache(), one_by_one=one_by_one, engine=where))
+
+
+@app.command()
 def beyond(
     data: DataOption,
     out: OutOption,

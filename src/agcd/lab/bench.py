@@ -86,19 +86,19 @@ def run_bench(
     Features come first, then base models, then rounds, so that no two processes wait for the same one.
     """
     engine = engine or open_engine()
-    _compute_features(cells, cache_dir, engine, progress)
+    compute_features(cells, cache_dir, engine, progress)
     # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
     todo = [cell for cell in cells if not records_path(cell, out).exists()]
     bases = list({_base_of(cell): cell for cell in todo}.values())
     place = out.absolute(), cache_dir.absolute()  # workers may stand elsewhere
     names = [f"base: {cell.data} seed {cell.seed}" for cell in bases]
-    _wait_for_all(engine.run(run_base, [(cell, *place) for cell in bases]), names, progress)
+    wait_for_all(engine.run(run_base, [(cell, *place) for cell in bases]), names, progress)
     names = [f"rounds: {cell.data} {cell.strategy} seed {cell.seed}" for cell in todo]
-    _wait_for_all(engine.run(run_cell, [(cell, *place) for cell in todo]), names, progress)
+    wait_for_all(engine.run(run_cell, [(cell, *place) for cell in todo]), names, progress)
     return [record for cell in cells for record in run_cell(cell, out, cache_dir)]
 
 
-def _compute_features(cells: Sequence[Cell], cache_dir: Path, engine: Engine, progress: Progress) -> None:
+def compute_features(cells: Sequence[Cell], cache_dir: Path, engine: Engine, progress: Progress) -> None:
     """The features of every data set and backbone once, after a word about the health of each."""
     distinct = {(cell.data, str(cell.settings.get("backbone"))): cell for cell in cells}.values()
     datasets = [load(cell, cache_dir).dataset for cell in distinct]
@@ -117,7 +117,7 @@ def _base_of(cell: Cell) -> str:
     return repr((cell.data, cell.seed, settings, cell.split))
 
 
-def _wait_for_all(finished: Iterable[tuple[int, Any]], names: Sequence[str], progress: Progress) -> None:
+def wait_for_all(finished: Iterable[tuple[int, Any]], names: Sequence[str], progress: Progress) -> None:
     """Wait until every task is done, with a line and an estimate of the time left for each."""
     started = time.monotonic()
     for n, (i, _) in enumerate(finished, 1):

@@ -31,7 +31,7 @@ import numpy as np
 from agcd.arrays import each_block, floats
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
 from agcd.strategies import alfa_mix, badge, coverage, diversity, herding, novelty, open_set, reach, uncertainty
-from agcd.types import FloatArray, IntArray, PoolView
+from agcd.types import FloatArray, IntArray, OneByOne, PoolView
 
 Strategy = Callable[..., IntArray]
 
@@ -129,6 +129,60 @@ def select(
     rows = np.asarray(strategy(_sorted_by_row(view), count, rng, **options))
     _check_rows(strategy_name, rows, view, count)
     return rows.astype(np.int64)
+
+
+def open_one_by_one(
+    view: PoolView,
+    strategy_name: str,
+    budget: int,
+    rng: np.random.Generator,
+    options: Mapping[str, Any] | None = None,
+) -> OneByOne:
+    """The strategy one question at a time, ``budget`` of them at most: each is decided after all answers so far.
+
+    A strategy that declares no way of its own (``one_by_one``) is asked for one row after every answer.
+    """
+    strategy, options = get_strategy(strategy_name), dict(options or {})
+    _check_options(strategy_name, strategy, options)
+    _check_view(view)
+    own: Callable[..., OneByOne] | None = getattr(strategy, "one_by_one", None)
+    if own is not None:
+        return own(_sorted_by_row(view), budget, rng, **options)
+    return _AskedAgain(view, strategy_name, rng, options)
+
+
+class _AskedAgain:
+    """A strategy for batches, asked for a batch of one after every answer."""
+
+    def __init__(self, view: PoolView, strategy_name: str, rng: np.random.Generator, options: dict[str, Any]):
+        self._view, self._name, self._rng, self._options = view, strategy_name, rng, options
+
+    def next(self) -> int:
+        return int(select(self._view, self._name, 1, self._rng, self._options)[0])
+
+    def tell(self, row: int, y_slot: int) -> None:
+        """The row is labelled from now on; the model that sees the others does not change."""
+        view, stays = self._view, self._view.rows != row
+        place = np.flatnonzero(~stays)
+        missing = max(0, y_slot + 1 - view.probs.shape[1])
+        wider = np.pad(view.probs, ((0, 0), (0, missing))) if missing else view.probs
+        rounds, probs = view.labelled_rounds, view.labelled_probs
+        if probs is not None:
+            probs = np.concatenate([np.pad(probs, ((0, 0), (0, missing))), wider[place]])
+        self._view = replace(
+            view,
+            rows=view.rows[stays],
+            probs=wider[stays],
+            features=view.features[stays],
+            labelled_features=np.concatenate([view.labelled_features, view.features[place]]),
+            labelled_slots=np.append(view.labelled_slots, y_slot),
+            labelled_rounds=None if rounds is None else np.append(rounds, view.round),
+            labelled_probs=None
+            if probs is None
+            else np.concatenate([np.pad(probs, ((0, 0), (0, missing))), wider[place]]),
+            slot_weights=None if missing else view.slot_weights,
+            slot_biases=None if missing else view.slot_biases,
+        )
 
 
 def _installed() -> dict[str, EntryPoint]:

@@ -8,27 +8,7 @@ from agcd import propagation
 from agcd.arrays import floats, subsample
 from agcd.asking import Asking
 from agcd.errors import ConfigError
-from agcd.types import FloatArray, IntArray, PoolView
-
-
-def propagation_herding(
-    view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int = 10_000, n_neighbours: int = 10
-) -> IntArray:
-    """Picks, one after another, the row that covers the most of what labels leave uncertain.
-
-    MaxHerding (Bae, Noh and Sutherland 2024) in which covering a row is worth 1 − the margin that label propagation
-    (Zhou et al. 2003) gives it, where a little evidence speaks everywhere for a class nobody has named
-    (``agcd.asking``). Asked one by one, the margins follow every answer (``PoolAsking``).
-
-    Of a larger pool only ``max_candidates`` rows drawn at random are joined and asked about, with all answers and at
-    most a fifth as many of the labels known from the start.
-    """
-    asking = PoolAsking(view, budget, rng, max_candidates=max_candidates, n_neighbours=n_neighbours)
-    rows = []
-    for _ in range(min(budget, len(view.rows))):
-        rows.append(asking.next())
-        asking.cover(rows[-1])
-    return np.asarray(rows, dtype=np.int64)
+from agcd.types import FloatArray, IntArray, PoolView, one_by_one
 
 
 class PoolAsking:
@@ -64,6 +44,27 @@ class PoolAsking:
 
     def _position(self, row: int) -> int:
         return int(np.searchsorted(self.rows, row))
+
+
+@one_by_one(PoolAsking)
+def propagation_herding(
+    view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int = 10_000, n_neighbours: int = 10
+) -> IntArray:
+    """Picks, one after another, the row that covers the most of what labels leave uncertain.
+
+    MaxHerding (Bae, Noh and Sutherland 2024) in which covering a row is worth 1 − the margin that label propagation
+    (Zhou et al. 2003) gives it, where a little evidence speaks everywhere for a class nobody has named
+    (``agcd.asking``). Asked one by one, the margins follow every answer (``PoolAsking``).
+
+    Of a larger pool only ``max_candidates`` rows drawn at random are joined and asked about, with all answers and at
+    most a fifth as many of the labels known from the start.
+    """
+    asking = PoolAsking(view, budget, rng, max_candidates=max_candidates, n_neighbours=n_neighbours)
+    rows = []
+    for _ in range(min(budget, len(view.rows))):
+        rows.append(asking.next())
+        asking.cover(rows[-1])
+    return np.asarray(rows, dtype=np.int64)
 
 
 def widest_reach(
