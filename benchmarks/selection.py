@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,22 @@ from agcd.strategies.novelty import first_of_equal_share
 from agcd.types import PoolView
 from linear_head import Head, judge_features
 from selection_data import PeakMemory, in_memory, make_inputs, open_view, timed
-from selection_rivals import Match, check_against_dense, compare_with_scikit_activeml, inertia, potential, radius
+from selection_rivals import (
+    Match,
+    check_against_dense,
+    compare_with_scikit_activeml,
+    inertia,
+    potential,
+    radius,
+    uncovered,
+)
 
 PRODUCT = "features @ prototypes.T"
 QUICK_ONES = ("margin", "least_confidence", "entropy", "novel_informative", "confident_novel", "informative_novel")
-SLOW_ONES = ("badge", "coreset", "kmeans", "typiclust", "probcover", "alfa_mix", "lfosa", "conal", "mq_net")
+SLOW_ONES = (
+    *("badge", "coreset", "kmeans", "typiclust", "probcover", "max_herding", "uncertainty_herding"),
+    *("alfa_mix", "lfosa", "conal", "mq_net"),
+)
 GROWTH = ("margin", "adaptive_novel", "coreset", "badge")
 
 
@@ -44,6 +56,7 @@ class Scale:
     n_loss: int
     loss_budget: int
     n_kmeans: int
+    n_herding: int
     n_dense: int
     matches: tuple[Match, ...]
     n_small: int
@@ -58,6 +71,7 @@ FULL = Scale(
     n_loss=200_000,
     loss_budget=1000,
     n_kmeans=50_000,
+    n_herding=20_000,
     n_dense=2000,
     matches=(
         Match("badge", 5000, 100, 100),
@@ -76,6 +90,7 @@ QUICK = Scale(
     n_loss=20_000,
     loss_budget=100,
     n_kmeans=5000,
+    n_herding=2000,
     n_dense=200,
     matches=(
         Match("badge", 300, 20, 20),
@@ -163,6 +178,10 @@ def print_losses(folder: Path, scale: Scale) -> None:
     _print_loss(part, "coreset", scale.loss_budget, thinner, radius, "covering radius")
     _print_loss(part, "badge", scale.loss_budget, thinner, potential, "mean squared gradient distance")
     _print_loss(small, "kmeans", scale.loss_budget // 4, few, inertia, "mean squared distance to a pick")
+    covered = open_view(folder, scale.n_herding)
+    whole: dict[str, Any] = {"max_candidates": scale.n_herding}
+    half: list[dict[str, Any]] = [{"max_candidates": scale.n_herding // k} for k in (2, 4, 10)]
+    _print_loss(covered, "max_herding", scale.loss_budget // 4, half, uncovered, "1 − generalised coverage", whole)
 
 
 def _print_loss(
@@ -172,13 +191,15 @@ def _print_loss(
     modes: list[dict[str, Any]],
     objective: Callable[[PoolView, Any], float],
     unit: str,
+    whole: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
+    """One line for the exact mode, with the options ``whole``, and for each of the faster ones."""
     exact = exact_seconds = None
-    for options in ({}, *modes):
+    for options in (whole, *modes):
         rows, seconds = timed(lambda o=options: ask(view, name, budget, **o))  # type: ignore[misc]
         value = objective(view, rows)
         exact, exact_seconds = exact or value, exact_seconds or seconds
-        mode = ", ".join(f"`{key}={value}`" for key, value in options.items()) or "exact"
+        mode = "exact" if options is whole else ", ".join(f"`{key}={value}`" for key, value in options.items())
         print(
             f"| {name} | {len(view.rows):,} | {budget:,} | {mode} | {seconds:.2f} | {exact_seconds / seconds:.1f}× "
             f"| {unit} | {value:.4f} | {100 * (value / exact - 1):+.1f} % |",

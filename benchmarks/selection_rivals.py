@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from agcd.herding import coverage_by, neighbour_sigma2
 from agcd.strategies import badge, diversity, select
 from agcd.types import FloatArray, IntArray, PoolView
 from selection_data import in_memory, timed
@@ -38,6 +39,13 @@ def radius(view: PoolView, rows: IntArray) -> float:
 def inertia(view: PoolView, rows: IntArray) -> float:
     """The mean squared distance of all rows to the nearest pick, which k-means keeps small."""
     return float(diversity.nearest_labelled(view.features, view.features[rows]).mean())
+
+
+def uncovered(view: PoolView, rows: IntArray) -> float:
+    """1 − the generalised coverage of labels and picks, which herding keeps small."""
+    nearest = diversity.nearest_labelled(view.features, view.labelled_features)
+    diversity.lower(nearest, view.features, view.features[rows])
+    return float(1 - coverage_by(nearest, neighbour_sigma2(view.features)).mean())
 
 
 # --- dense -------------------------------------------------------------------------------------------------------

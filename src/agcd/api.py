@@ -35,7 +35,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     n_classes : number of classes, old and novel together. None: twice the labelled classes, or 8 without labels.
     strategy : which samples ``query`` picks; ``agcd strategies`` lists them. None: that of the protocol.
     protocol : "quick", "short", "paper" or "official"; chooses the defaults of everything else.
-    trainer : how it learns: "simgcd", "mugcd", "pim" or "gcd". None: what ``settings`` say, else "simgcd".
+    trainer : how it learns: "simgcd", "mugcd", "pim", "gcd", "logistic" or "label_spreading". None: what ``settings``
+        say, else "simgcd".
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
     cache_dir : where features of images are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
     random_state : int, RandomState or None.

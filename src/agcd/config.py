@@ -138,7 +138,7 @@ class TrainConfig(Settings):
 
 
 TRAINER_SECTIONS = {"mugcd", "pim", "gcd"}
-READ_NO_ANSWERS = {"pim", "gcd"}
+READ_NO_ANSWERS = {"pim", "gcd", "logistic", "label_spreading"}
 """Trainers that do not read ``answers``. Of any other it is assumed that it does, as every ``TwoPhaseRun`` does: a key
 that knows too much costs a run, one that knows too little gives a wrong one."""
 ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every", "answers"}

@@ -236,9 +236,12 @@ def test_an_error_of_a_process_arrives_as_itself(tmp_path: Path) -> None:
     assert str(error) == "The disk is full."
 
 
-def test_a_trainer_without_batches_runs_in_this_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("trainer", ["pim", "logistic", "label_spreading"])
+def test_a_trainer_without_batches_runs_in_this_process(
+    trainer: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "agcd")
-    config = settings(trainer="pim", pim={"steps": 20, "entropy_weights": [1.0], "n_init": 1})
+    config = settings(trainer=trainer, pim={"steps": 20, "entropy_weights": [1.0], "n_init": 1})
     outcome = TorchrunEngine(2).fit(config, toy_job(tmp_path))
     assert outcome.fitted.n_slots == 6
     assert "one process" in caplog.text

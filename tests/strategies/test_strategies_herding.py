@@ -56,6 +56,11 @@ def test_max_herding_is_the_greedy_of_the_library_with_equal_weights() -> None:
         assert (ask(make_view(3 * x, np.empty((0, 6))), "max_herding", 15, **options) // 10).tolist() == due.tolist()
 
 
+def test_a_kernel_too_fine_for_any_neighbour_picks_every_row_once() -> None:
+    view = make_view(groups([10, 10]), np.empty((0, 8)))
+    assert sorted(ask(view, "max_herding", 20, sigma=1e-30).tolist()) == view.rows.tolist()
+
+
 @pytest.mark.parametrize("name", ["max_herding", "uncertainty_herding"])
 @pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan")])
 def test_a_sigma_that_is_not_positive_is_refused(name: str, sigma: float) -> None:

@@ -343,7 +343,7 @@ def test_when_all_is_off_neither_the_record_nor_the_key_of_a_run_knows_the_secti
         assert run_key(blobs.features, blobs.labels, config, 6, "parent") == key
 
 
-@pytest.mark.parametrize("name", ["simgcd", "mugcd", "pim", "gcd"])
+@pytest.mark.parametrize("name", ["simgcd", "mugcd", "pim", "gcd", "logistic", "label_spreading"])
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_each_switch_counts_in_rounds_of_the_trainers_that_read_it_and_nowhere_else(
     name: str, switch: dict[str, Any]

@@ -32,7 +32,7 @@ from agcd.training.loop import LOG, Log, continue_log, epochs_done, read_log, re
 
 log = logging.getLogger("agcd")
 
-_ALL_ROWS_AT_ONCE = {"pim"}
+_ALL_ROWS_AT_ONCE = {"pim", "logistic", "label_spreading"}
 """Trainers without batches that could be shared."""
 _LOOK_SECONDS = 0.2
 """How often the log is read: seldom enough to cost nothing beside an epoch, often enough for a progress bar."""

@@ -62,11 +62,9 @@ def uncertainty_herding(
         raise ConfigError(f"temperature is {temperature}; it must be positive.")
     view, x, known = _unit_features(view, budget, rng, sigma, max_candidates)
     asked = _asked(view)
-    if sigma is not None:
-        sigma2 = sigma**2
-    else:
-        sigma2 = smallest_squared_distance(known[asked]) if asked.any() else np.inf
-        sigma2 = sigma2 if sigma2 < np.inf else neighbour_sigma2(x)
+    sigma2 = smallest_squared_distance(known[asked]) if sigma is None else sigma**2
+    if sigma2 == np.inf:
+        sigma2 = neighbour_sigma2(x)
     if temperature is None and view.labelled_probs is not None and asked.any():
         temperature = calibrated_temperature(view.labelled_probs[asked], view.labelled_slots[asked])
     unsure = np.ones(len(x)) if temperature is None else 1 - margin_of(tempered(view.probs, temperature))
@@ -107,6 +105,8 @@ def tempered(probs: FloatArray, temperature: float) -> FloatArray:
 def _herd(
     view: PoolView, x: FloatArray, known: FloatArray, weights: FloatArray, budget: int, sigma2: float
 ) -> IntArray:
+    """The rows that cover most, labelled ones covering from the start."""
+    sigma2 = max(sigma2, SMALLEST_SIGMA2)
     covered = coverage_by(nearest_labelled(x, known), sigma2)
     picks, _ = greedy_coverage(x, weights, covered, np.ones(len(x), dtype=bool), budget, sigma2)
     return view.rows[picks]

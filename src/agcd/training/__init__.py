@@ -10,6 +10,7 @@ from agcd.config import TrainConfig
 from agcd.errors import ConfigError, did_you_mean
 from agcd.training.gcd import GCD
 from agcd.training.job import Outcome, TrainingJob
+from agcd.training.linear import LabelSpreading, Logistic
 from agcd.training.mugcd import MuGCD
 from agcd.training.pim import PIM
 from agcd.training.simgcd import SimGCD
@@ -31,6 +32,8 @@ TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
     "mugcd": MuGCD,
     "pim": PIM,
     "gcd": GCD,
+    "logistic": Logistic,
+    "label_spreading": LabelSpreading,
 }
 
 
