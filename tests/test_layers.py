@@ -17,7 +17,7 @@ ROOT = Path(agcd.__file__).parent
 LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
     {"io", "arrays", "assignment", "words"},
-    {"config", "propagation", "mapping", "layout", "plotting"},
+    {"config", "plugins", "propagation", "mapping", "layout", "plotting"},
     {"data", "metrics", "strategies"},
     {"features"},
     {"training"},

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Protocol
 
 from agcd.config import TrainConfig
-from agcd.errors import ConfigError, did_you_mean
+from agcd.plugins import Registry
 from agcd.training.gcd import GCD
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.mugcd import MuGCD
@@ -34,12 +33,9 @@ TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
 }
 
 
+_REGISTRY = Registry("Trainer", "agcd.trainers", TRAINERS)
+
+
 def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
-    """The trainer of that name: built in, or from the entry point group ``agcd.trainers``."""
-    if name in TRAINERS:
-        return TRAINERS[name]
-    plugins = {point.name: point for point in entry_points(group="agcd.trainers")}
-    if name in plugins:
-        loaded: Callable[[TrainConfig], Trainer] = plugins[name].load()
-        return loaded
-    raise ConfigError(f"Unknown trainer {name!r}.{did_you_mean(name, [*TRAINERS, *plugins])}")
+    """The trainer of this name: built in, from an installed package, or ``package.module:Class``."""
+    return _REGISTRY.get(name)
