@@ -11,9 +11,8 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -129,18 +128,18 @@ class TrainConfig(Settings):
     pim: PIMConfig = PIMConfig()
     gcd: GCDConfig = GCDConfig()
 
-    @property
-    def unused_sections(self) -> set[str]:
-        """Sections that play no part in a run, so neither its record nor its key knows them: those of other trainers,
-        and that of answers where it is all off or the trainer does not read it."""
-        unread = self.answers == AnswersConfig() or self.trainer in READ_NO_ANSWERS
-        return (TRAINER_SECTIONS - {self.trainer}) | ({"answers"} if unread else set())
+    def unread(self, reads: Collection[str]) -> set[str]:
+        """What plays no part in a run of a trainer that reads the sections ``reads``, so that neither its record nor
+        its key knows it: the other sections, and that of answers where it is all off."""
+        return set(SECTIONS.difference(reads)) | ({"answers"} if self.answers == AnswersConfig() else set())
 
 
-TRAINER_SECTIONS = {"mugcd", "pim", "gcd"}
-READ_NO_ANSWERS = {"pim", "gcd"}
-"""Trainers that do not read ``answers``. Of any other it is assumed that it does, as every ``TwoPhaseRun`` does: a key
-that knows too much costs a run, one that knows too little gives a wrong one."""
+SECTIONS = frozenset(
+    name
+    for name, field in TrainConfig.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Settings)
+)
+"""The sections of ``train``; a trainer declares which of them it reads (``agcd.training.sections_read``)."""
 ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every", "answers"}
 """Settings that base training does not read, so that runs differing only in them share their base."""
 
@@ -170,11 +169,6 @@ class Config(Settings):
     backbone: BackboneConfig = BackboneConfig()
     train: TrainConfig = TrainConfig()
     query: QueryConfig = QueryConfig()
-
-    def snapshot(self) -> dict[str, Any]:
-        """The settings as plain JSON values, for the run folder and the run's key."""
-        values: dict[str, Any] = json.loads(self.model_dump_json(exclude={"train": self.train.unused_sections}))
-        return values
 
 
 OUR_ANSWERS: dict[str, Any] = {"mapping": "evidence", "repair": True, "restart": True, "spread_weight": 2.0}

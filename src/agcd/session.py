@@ -25,6 +25,7 @@ from agcd.rng import generator
 from agcd.run_store import RunStore, StoredModel, StoredRun
 from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_options
 from agcd.training import fit as fit_here
+from agcd.training import sections_read, train_record
 from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
 from agcd.training.loop import Log
@@ -215,7 +216,7 @@ class Session:
 
     def _job(self, number: int, folder: Path | None) -> TrainingJob:
         latest, train = self.rounds[-1] if self.rounds else None, self.config.train
-        restarts = train.answers.restart and "answers" not in train.unused_sections
+        restarts = train.answers.restart and "answers" in sections_read(train.trainer)
         start = self.rounds[0] if latest and restarts else latest
         return TrainingJob(
             self.features,
@@ -248,8 +249,8 @@ class Session:
 
 def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: int, parent: str | None) -> str:
     """Equal for runs that must come out equal; settings that a run does not use play no part in it."""
-    unused = config.train.unused_sections | (set() if parent else ROUND_SETTINGS)
-    train = config.train.model_dump(mode="json", exclude=unused)
+    unread = set() if parent else ROUND_SETTINGS
+    train = {name: value for name, value in train_record(config.train).items() if name not in unread}
     return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent])
 
 

@@ -17,6 +17,7 @@ from agcd.lab.evaluator import Evaluator, make_evaluator
 from agcd.lab.starts import split_of, validation_part
 from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels
+from agcd.training import settings_record
 from agcd.training.loop import LOG, read_log
 from agcd.types import Dataset, LabelState, Query, Split
 from agcd.words import count
@@ -135,7 +136,7 @@ def records_path(cell: Cell, out: Path) -> Path:
 
 
 def cell_dir(cell: Cell, out: Path) -> Path:
-    return out / "cells" / digest([asdict(cell), cell.config.snapshot()])
+    return out / "cells" / digest([asdict(cell), settings_record(cell.config)])
 
 
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:

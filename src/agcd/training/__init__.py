@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
-from agcd.config import TrainConfig
+from agcd.config import SECTIONS, Config, TrainConfig
+from agcd.errors import ConfigError, did_you_mean
 from agcd.plugins import Registry
 from agcd.training.gcd import GCD
 from agcd.training.job import Outcome, TrainingJob
@@ -15,7 +16,10 @@ from agcd.training.simgcd import SimGCD
 
 
 class Trainer(Protocol):
-    """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable."""
+    """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable.
+
+    Its class may declare ``reads``, the sections of ``TrainConfig`` that it reads (see ``sections_read``).
+    """
 
     def fit(self, job: TrainingJob) -> Outcome: ...
 
@@ -31,11 +35,34 @@ TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
     "pim": PIM,
     "gcd": GCD,
 }
-
-
 _REGISTRY = Registry("Trainer", "agcd.trainers", TRAINERS)
 
 
 def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
     """The trainer of this name: built in, from an installed package, or ``package.module:Class``."""
     return _REGISTRY.get(name)
+
+
+def sections_read(name: str) -> frozenset[str]:
+    """The sections of ``train`` that decide runs of this trainer: those its class declares as ``reads``, else all.
+
+    A key that knows too much costs a run, one that knows too little gives a wrong one. So what a class inherits does
+    not count: the one above it cannot know what it reads.
+    """
+    declared = getattr(get_trainer(name), "__dict__", {}).get("reads")
+    if declared is None:
+        return SECTIONS
+    for section in sorted(set(declared) - SECTIONS):
+        hint = did_you_mean(section, SECTIONS)
+        raise ConfigError(f"Trainer {name!r} declares that it reads {section!r}, no section of train.{hint}")
+    return frozenset(declared)
+
+
+def train_record(config: TrainConfig) -> dict[str, Any]:
+    """What of ``config`` decides a run, as plain JSON values."""
+    return config.model_dump(mode="json", exclude=config.unread(sections_read(config.trainer)))
+
+
+def settings_record(config: Config) -> dict[str, Any]:
+    """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
+    return config.model_dump(mode="json", exclude={"train"}) | {"train": train_record(config.train)}
