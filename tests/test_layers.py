@@ -17,6 +17,7 @@ ROOT = Path(agcd.__file__).parent
 LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
     {"io", "arrays", "assignment", "words"},
+    {"provenance"},
     {"config", "plugins", "propagation", "mapping", "layout", "plotting"},
     {"data", "metrics", "strategies"},
     {"features"},

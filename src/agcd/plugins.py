@@ -1,18 +1,21 @@
-"""Code from outside: strategies and trainers that are somebody else's, found by name.
+"""Code from outside: strategies and trainers that are somebody else's, found by name and known by their source.
 
 A name is one of agcd's own, one that an installed package announces in an entry point group, or
-``package.module:name``. agcd's own come first, so that no package can take a name from them.
+``package.module:name``. agcd's own come first, so that no package can take a name from them. Keys of results hold a
+digest of code from outside (``agcd.provenance``), since a name alone does not say which version of it ran.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from agcd.errors import ConfigError, did_you_mean
+from agcd.provenance import source_digest
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -36,6 +39,15 @@ class Registry(Generic[T]):
         """What has this name; a name that nothing has is one sentence."""
         return self.built_in[name] if name in self.built_in else self.load(self._value(name))
 
+    def code(self, name: str) -> str | None:
+        """A digest of the source of what has this name; None for agcd's own, whose version is that of agcd."""
+        if name in self.built_in:
+            return None
+        value = self._value(name)
+        found = self.load(value)
+        defined = found if inspect.isclass(found) or inspect.isroutine(found) else type(found)
+        return source_digest(value.partition(":")[0], defined.__module__)
+
     def installed(self) -> dict[str, EntryPoint]:
         """What installed packages announce, by name."""
         return {point.name: point for point in entry_points(group=self.group)}
@@ -45,6 +57,7 @@ class Registry(Generic[T]):
         module, _, attribute = value.partition(":")
         try:
             found: Any = importlib.import_module(module)
+            source_digest(module)  # remembers what runs from now on: the file may be edited later
             for part in attribute.split("."):
                 found = getattr(found, part)
         except (ImportError, AttributeError, ValueError) as error:

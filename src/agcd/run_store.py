@@ -95,7 +95,7 @@ class StoredRun:
 
     def _check_key(self, path: Path) -> None:
         if read_json(path)["key"] != self.key:
-            raise StorageError(f"{self.folder} holds a run with other settings or labels; choose another folder.")
+            raise StorageError(f"{self.folder} holds a run with other settings, labels or code; choose another folder.")
 
 
 class RunStore(ABC):

@@ -23,9 +23,9 @@ from agcd.features.rows import RowFeatures
 from agcd.io import digest, digest_bytes
 from agcd.rng import generator
 from agcd.run_store import RunStore, StoredModel, StoredRun
-from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_options
+from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_code, strategy_options
 from agcd.training import fit as fit_here
-from agcd.training import sections_read, train_record
+from agcd.training import sections_read, train_record, trainer_code
 from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
 from agcd.training.loop import Log
@@ -137,7 +137,7 @@ class Session:
         number, budget = len(self.rounds), self.budget if budget is None else budget
         strategy, options = self.config.query.strategy, strategy_settings(self.config.query)
         asked = [self.latest.key, strategy, options, budget, self.phase, self.config.seed]
-        key = digest([*asked, labels_digest(self.labels)])
+        key = digest([*asked, labels_digest(self.labels), *code_part(strategy_code(strategy))])
         if self.store and (stored := self.store.load_query(number, key)):
             return self._with_slots(stored)
         view = self.pool_view()
@@ -251,7 +251,13 @@ def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: 
     """Equal for runs that must come out equal; settings that a run does not use play no part in it."""
     unread = set() if parent else ROUND_SETTINGS
     train = {name: value for name, value in train_record(config.train).items() if name not in unread}
-    return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent])
+    code = code_part(trainer_code(config.train.trainer))
+    return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent, *code])
+
+
+def code_part(code: str | None) -> list[str]:
+    """The part of a key that code from outside has; agcd's own has none, so that its results stay valid."""
+    return [] if code is None else [code]
 
 
 def check_labels(labels: LabelState, n_slots: int) -> None:

@@ -69,6 +69,11 @@ def get_strategy(name: str) -> Strategy:
     return _REGISTRY.get(name)
 
 
+def strategy_code(name: str) -> str | None:
+    """A digest of the source of a strategy from outside, for keys of what it chose; None for a built-in one."""
+    return _REGISTRY.code(name)
+
+
 def has_phases(name: str) -> bool:
     """Whether the strategy may ask for other rows in another phase; of one that is not built in nobody knows."""
     return name == "adaptive_novel" or name not in _BUILT_IN

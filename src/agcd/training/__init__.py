@@ -43,6 +43,11 @@ def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
     return _REGISTRY.get(name)
 
 
+def trainer_code(name: str) -> str | None:
+    """A digest of the source of a trainer from outside, for keys of what it trained; None for a built-in one."""
+    return _REGISTRY.code(name)
+
+
 def sections_read(name: str) -> frozenset[str]:
     """The sections of ``train`` that decide runs of this trainer: those its class declares as ``reads``, else all.
 
