@@ -51,6 +51,16 @@ def test_settings_survive_a_round_trip_through_their_record() -> None:
     assert make_config(settings_record(config)) == config
 
 
+def test_a_setting_that_came_later_is_recorded_only_where_it_is_used() -> None:
+    plain, spelt_out, literal = (
+        settings_record(make_config({"query": query}))
+        for query in ({}, {"stability": "mapping"}, {"stability": "literal"})
+    )
+    assert plain == spelt_out
+    assert "stability" not in plain["query"]
+    assert {**plain["query"], "stability": "literal"} == literal["query"]
+
+
 def test_one_setting_of_a_section_leaves_the_others_to_the_protocol() -> None:
     train = make_config({"protocol": "paper", "train": {"pim": {"steps": 7}}}).train
     assert (train.pim.steps, train.pim.n_init, train.pim.search_steps, train.gcd.n_init) == (7, 100, 1000, 100)

@@ -156,6 +156,8 @@ class QueryConfig(Settings):
     rounds: int = Field(5, ge=1, le=1000)
     switch_round: int | None = Field(None, ge=1)
     """First informative round, by hand; None = when the mapping is stable."""
+    stability: Literal["mapping", "literal"] = "mapping"
+    """Whose change over a round tells: the mapping that answers are translated by, or the paper's free assignment."""
     stable_threshold: float = Field(0.1, gt=0, le=1)
 
 

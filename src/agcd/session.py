@@ -18,7 +18,7 @@ import numpy as np
 from agcd import mapping
 from agcd.arrays import confidence_and_slot
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
-from agcd.errors import ConfigError
+from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import RowFeatures
 from agcd.io import digest, digest_bytes
 from agcd.rng import generator
@@ -98,16 +98,25 @@ class Session:
     @property
     def phase(self) -> Phase:
         """Whether the next query asks for confident or for informative samples."""
-        history = [(r.first, r.last) for r in self.rounds[1:]]
         query = self.config.query
         return mapping.next_phase(
-            history,
-            self.latest.n_slots,
+            (self._diff(done) for done in self.rounds[1:]),
             threshold=query.stable_threshold,
             switch_round=query.switch_round,
             round=len(self.rounds),
             n_rounds=query.rounds,
         )
+
+    def _diff(self, done: Round) -> float:
+        """How much the mapping changed over a round, by the rule of ``query.stability``."""
+        if self.config.query.stability == "mapping":
+            return mapping.diff(done.first, done.last, self.latest.n_slots)
+        if "literal_diff" not in done.metrics:
+            raise StorageError(
+                f"Round {done.number} was trained before 'literal_diff' was recorded, which query.stability = "
+                '"literal" needs: train it anew, in another folder.'
+            )
+        return float(done.metrics["literal_diff"])
 
     @property
     def budget(self) -> int:
@@ -205,11 +214,13 @@ class Session:
 
     def _run(self, number: int, key: str, run: StoredRun | None = None) -> Round:
         started, folder = time.monotonic(), run.folder if run else None
-        outcome = self.fit(self.config.train, self._job(number, folder))
+        job = self._job(number, folder)
+        outcome = self.fit(self.config.train, job)
         outcome.fitted.identify()
         metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
         readable = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
         prediction = outcome.fitted.predict(self.features, readable, "ema", scratch=folder)
+        metrics["literal_diff"] = literal_diff(job, outcome.fitted, prediction)
         if run:
             run.save(outcome, prediction, self.labels, metrics)
         return Round(number, key, outcome.fitted, outcome.first, outcome.last, metrics, folder, prediction)
@@ -245,6 +256,19 @@ class Session:
         if self.evaluate:
             facts["evaluation"] = self.evaluate(outcome.fitted)
         return facts
+
+
+def literal_diff(job: TrainingJob, fitted: Fitted, prediction: Prediction) -> float | None:
+    """The paper's diff between the model a round began with and the one it ended with; base training has none.
+
+    ``prediction`` is what the EMA model of ``fitted`` says about every readable row.
+    """
+    if job.start is None:
+        return None
+    rows, n_slots = job.labels.labelled_rows, max(fitted.n_slots, len(job.labels.classes))
+    before = job.start.predict(job.features, rows, "ema").y_slot
+    after = prediction.y_slot[np.searchsorted(prediction.rows, rows)]
+    return mapping.literal_diff(job.labels.y_class[rows], before, after, n_slots)
 
 
 def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: int, parent: str | None) -> str:

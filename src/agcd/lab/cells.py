@@ -157,6 +157,7 @@ def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query
         "n_queried": len(session.labels.queried_rows),
         "phase": query.facts["phase"] if query else None,
         "mapping_diff": done.metrics["mapping_diff"],
+        **{name: done.metrics[name] for name in ("literal_diff",) if name in done.metrics},  # runs of 0.1 have none
         "agreement": done.metrics["agreement"],
         "n_slots": done.fitted.n_slots,
         "best_on_test": max(epochs, default=measured["acc_all"]),

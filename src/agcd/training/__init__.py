@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from agcd.config import SECTIONS, Config, TrainConfig
+from agcd.config import SECTIONS, Config, QueryConfig, TrainConfig
 from agcd.errors import ConfigError, did_you_mean
 from agcd.plugins import Registry
 from agcd.training.gcd import GCD
@@ -70,4 +70,7 @@ def train_record(config: TrainConfig) -> dict[str, Any]:
 
 def settings_record(config: Config) -> dict[str, Any]:
     """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
-    return config.model_dump(mode="json", exclude={"train"}) | {"train": train_record(config.train)}
+    # A setting that came after version 0.1 is part of a record only where somebody uses it: older results stay valid.
+    unused = {"stability"} if config.query.stability == QueryConfig().stability else set()
+    record = config.model_dump(mode="json", exclude={"train": True, "query": unused})
+    return record | {"train": train_record(config.train)}
