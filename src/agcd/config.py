@@ -14,7 +14,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,7 +24,12 @@ Protocol = Literal["quick", "short", "paper", "official"]
 
 
 class Settings(BaseModel):
+    """Settings of one kind; a trainer from outside derives a class of its own from it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+S = TypeVar("S", bound=Settings)
 
 
 class BackboneConfig(Settings):
@@ -127,6 +132,8 @@ class TrainConfig(Settings):
     mugcd: MuGCDConfig = MuGCDConfig()
     pim: PIMConfig = PIMConfig()
     gcd: GCDConfig = GCDConfig()
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Settings of a trainer from outside, checked by the class that it declares for them."""
 
     def unread(self, reads: Collection[str]) -> set[str]:
         """What plays no part in a run of a trainer that reads the sections ``reads``, so that neither its record nor
@@ -203,10 +210,15 @@ def make_config(values: dict[str, Any] | None = None) -> Config:
     protocol = values.get("protocol", "quick")
     if protocol not in PRESETS:
         raise ConfigError(f"Unknown protocol {protocol!r}.{did_you_mean(str(protocol), PRESETS)}")
+    return checked(Config, merged(PRESETS[protocol], values))
+
+
+def checked(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
+    """``values`` as settings of this kind; every mistake is one sentence, which says the ``section`` they stand in."""
     try:
-        return Config.model_validate(merged(PRESETS[protocol], values))
+        return model.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_one_sentence(error)) from None
+        raise ConfigError(_one_sentence(error, model, section)) from None
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,11 +243,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read as settings: it is not valid TOML ({error}).") from None
 
 
-def _one_sentence(error: ValidationError) -> str:
+def _one_sentence(error: ValidationError, model: Any, section: str) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part) for part in (*([section] if section else []), *first["loc"]))
     if first["type"] == "extra_forbidden":
-        model: Any = Config
         for part in first["loc"][:-1]:
             model = model.model_fields[str(part)].annotation
         return f"Unknown setting {where!r}.{did_you_mean(str(first['loc'][-1]), model.model_fields)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from agcd.config import SECTIONS, Config, QueryConfig, TrainConfig
+from agcd.config import SECTIONS, Config, QueryConfig, Settings, TrainConfig, checked
 from agcd.errors import ConfigError, did_you_mean
 from agcd.plugins import Registry
 from agcd.training.gcd import GCD
@@ -18,7 +18,9 @@ from agcd.training.simgcd import SimGCD
 class Trainer(Protocol):
     """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable.
 
-    Its class may declare ``reads``, the sections of ``TrainConfig`` that it reads (see ``sections_read``).
+    Its class is called with the settings and may declare two things: ``reads``, the sections of ``TrainConfig`` that
+    it reads (see ``sections_read``), and ``Settings``, a class for settings of its own. Where it declares the second it
+    is also handed what ``train.options`` say, checked and complete.
     """
 
     def fit(self, job: TrainingJob) -> Outcome: ...
@@ -26,10 +28,11 @@ class Trainer(Protocol):
 
 def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
     """Train one run in this process, with the trainer that ``config`` names."""
-    return get_trainer(config.trainer)(config).fit(job)
+    trainer, options = get_trainer(config.trainer), trainer_options(config)
+    return (trainer(config) if options is None else trainer(config, options)).fit(job)
 
 
-TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
+TRAINERS: dict[str, Callable[..., Trainer]] = {
     "simgcd": SimGCD,
     "mugcd": MuGCD,
     "pim": PIM,
@@ -38,7 +41,7 @@ TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
 _REGISTRY = Registry("Trainer", "agcd.trainers", TRAINERS)
 
 
-def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
+def get_trainer(name: str) -> Callable[..., Trainer]:
     """The trainer of this name: built in, from an installed package, or ``package.module:Class``."""
     return _REGISTRY.get(name)
 
@@ -63,9 +66,23 @@ def sections_read(name: str) -> frozenset[str]:
     return frozenset(declared)
 
 
+def trainer_options(config: TrainConfig) -> Settings | None:
+    """Settings of the trainer's own, as its class ``Settings`` checks and completes them; None where it has none."""
+    declared = getattr(get_trainer(config.trainer), "Settings", None)
+    if declared is None:
+        for option in config.options:
+            raise ConfigError(f"Trainer {config.trainer!r} has no option {option!r}. It takes none.")
+        return None
+    if not (isinstance(declared, type) and issubclass(declared, Settings)):  # others may let a mistyped name pass
+        raise ConfigError(f"The Settings of trainer {config.trainer!r} must be derived from agcd.config.Settings.")
+    return checked(declared, config.options, "train.options")
+
+
 def train_record(config: TrainConfig) -> dict[str, Any]:
     """What of ``config`` decides a run, as plain JSON values."""
-    return config.model_dump(mode="json", exclude=config.unread(sections_read(config.trainer)))
+    options = trainer_options(config)
+    record = config.model_dump(mode="json", exclude={"options", *config.unread(sections_read(config.trainer))})
+    return record if options is None else record | {"options": options.model_dump(mode="json")}
 
 
 def settings_record(config: Config) -> dict[str, Any]:
