@@ -122,6 +122,16 @@ def test_a_neighbour_that_nobody_could_import_counts_by_its_content(tmp_path: Pa
     assert code(tmp_path) != before
 
 
+def test_a_strategy_may_be_anything_that_can_be_called(tmp_path: Path) -> None:
+    kinds = [
+        "import numpy\npick = numpy.random.default_rng(0).permutation\n",
+        "class Pick:\n    def __call__(self): ...\n",
+    ]
+    write(tmp_path, {"first": kinds[0], "second": f"{kinds[1]}\n\npick = Pick()\n"})
+    for name in ("first:pick", "second:pick", "second:Pick"):
+        assert code(tmp_path, name) == code(tmp_path, name) is not None
+
+
 def test_running_code_is_known_by_its_source_as_it_was_loaded(tmp_path: Path) -> None:
     write(tmp_path, {"mine": STRATEGY.format(helper="helper"), "helper": FIRST})
     with new_process(tmp_path):

@@ -44,9 +44,9 @@ class Registry(Generic[T]):
         if name in self.built_in:
             return None
         value = self._value(name)
-        found = self.load(value)
+        found, module = self.load(value), value.partition(":")[0]
         defined = found if inspect.isclass(found) or inspect.isroutine(found) else type(found)
-        return source_digest(value.partition(":")[0], defined.__module__)
+        return source_digest(module, defined.__module__ or module)  # what C has defined may not say where
 
     def installed(self) -> dict[str, EntryPoint]:
         """What installed packages announce, by name."""
