@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 import agcd
-from agcd.config import PRESETS, TRAINER_SECTIONS, Config, make_config, read_toml
+from agcd.config import PRESETS, Config, make_config, read_toml
 from agcd.errors import ConfigError
-from agcd.training import TRAINERS
+from agcd.training import settings_record
 
 
 @pytest.mark.parametrize(
@@ -46,17 +46,19 @@ def test_every_protocol_is_valid_and_what_the_user_says_wins(protocol: str) -> N
     assert config.train.base_epochs == 7
 
 
-def test_settings_survive_a_round_trip_through_their_snapshot() -> None:
+def test_settings_survive_a_round_trip_through_their_record() -> None:
     config = make_config({"protocol": "official", "seed": 3})
-    assert make_config(config.snapshot()) == config
+    assert make_config(settings_record(config)) == config
 
 
-def test_a_snapshot_knows_the_section_of_its_own_trainer_alone() -> None:
-    sections = {name: set(make_config({"train": {"trainer": name}}).snapshot()["train"]) for name in TRAINERS}
-    assert {name: keys & TRAINER_SECTIONS for name, keys in sections.items()} == {
-        name: {name} & TRAINER_SECTIONS for name in TRAINERS
-    }
-    assert set(TRAINERS) >= TRAINER_SECTIONS
+def test_a_setting_that_came_later_is_recorded_only_where_it_is_used() -> None:
+    plain, spelt_out, literal = (
+        settings_record(make_config({"query": query}))
+        for query in ({}, {"stability": "mapping"}, {"stability": "literal"})
+    )
+    assert plain == spelt_out
+    assert "stability" not in plain["query"]
+    assert {**plain["query"], "stability": "literal"} == literal["query"]
 
 
 def test_one_setting_of_a_section_leaves_the_others_to_the_protocol() -> None:

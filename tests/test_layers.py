@@ -17,7 +17,8 @@ ROOT = Path(agcd.__file__).parent
 LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
     {"io", "arrays", "assignment", "words"},
-    {"config", "propagation", "herding", "mapping", "layout", "plotting"},
+    {"provenance"},
+    {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting"},
     {"beliefs"},
     {"asking"},
     {"data", "metrics", "strategies"},

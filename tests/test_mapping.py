@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
+from agcd.assignment import DENSE_CELLS
 from agcd.mapping import (
     consistency,
     contingency,
     describe_change,
     diff,
+    free_assignment,
     is_stable,
+    literal_diff,
     map_labels,
     mismatches,
     next_phase,
@@ -207,6 +212,42 @@ def test_a_class_named_in_between_has_moved_only_if_it_has_labelled_rows() -> No
     assert mismatches(mapping(0, 1, 2), first) == 0
 
 
+@given(st.integers(1, 5).flatmap(lambda k: st.lists(st.integers(0, 3), min_size=k * k, max_size=k * k)))
+def test_the_free_assignment_is_a_permutation_with_the_most_hits_also_where_tables_are_sparse(cells: list[int]) -> None:
+    k = math.isqrt(len(cells))
+    counts = np.array(cells, dtype=np.int64).reshape(k, k)
+    best = max(hits(counts, slots) for slots in permutations(range(k)))
+    for limit in (DENSE_CELLS, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("agcd.mapping.DENSE_CELLS", limit)
+            slots = tuple(free_assignment(*rows_of(counts), k).tolist())
+        assert sorted(slots) == list(range(k))
+        assert hits(counts, slots) == best
+
+
+def test_the_free_assignment_is_that_of_the_published_code() -> None:
+    counts = np.random.default_rng(0).integers(0, 2, size=(8, 8))
+    counts[3:] = 0  # nobody has labelled five of the classes
+    by_slot = counts.T
+    slots, classes = linear_sum_assignment(by_slot.max() - by_slot)
+    assert free_assignment(*rows_of(counts), 8).tolist() == slots[np.argsort(classes)].tolist()
+
+
+def test_the_literal_diff_counts_classes_that_nobody_named_and_ours_does_not() -> None:
+    y_class, before, after = np.array([0, 1]), np.array([0, 1]), np.array([0, 2])
+    first, last = (map_labels(y_class, y_slot, 2, 4, n_old=1) for y_slot in (before, after))
+    assert diff(first, last, 4) == 1 / 4
+    assert literal_diff(y_class, before, after, 4) == 2 / 4, "the class that slot 2 stood for had to move as well"
+    assert literal_diff(y_class, after, after, 4) == 0
+
+
+def test_the_literal_diff_counts_old_classes_that_we_pin() -> None:
+    y_class, before, after = np.array([0, 1, 2]), np.array([0, 1, 2]), np.array([1, 0, 2])
+    first, last = (map_labels(y_class, y_slot, 3, 3, n_old=2) for y_slot in (before, after))
+    assert diff(first, last, 3) == 0
+    assert literal_diff(y_class, before, after, 3) == pytest.approx(2 / 3)
+
+
 def test_stable_is_strict_and_is_not_fooled_by_rounding() -> None:
     assert 1 - 0.9 < 0.1  # the trap
     assert not is_stable(1 - 0.9)
@@ -235,13 +276,14 @@ SHAKEN = (mapping(0, 1, 2, 3), mapping(1, 0, 2, 3))
 def test_informative_from_the_round_after_the_first_stable_one(
     history: list[tuple[LabelMapping, LabelMapping]], round: int, expected: Phase
 ) -> None:
-    assert next_phase(history, 4, threshold=0.1, round=round, n_rounds=5) == expected
+    diffs = [diff(first, last, 4) for first, last in history]
+    assert next_phase(diffs, threshold=0.1, round=round, n_rounds=5) == expected
 
 
 def test_a_single_round_is_informative_and_a_switch_by_hand_overrules_all() -> None:
-    assert next_phase([], 4, round=1, n_rounds=1) == "informative"
-    assert next_phase([], 4, switch_round=2, round=1, n_rounds=1) == "confident"
-    assert [next_phase([STABLE] * 2, 4, switch_round=3, round=r, n_rounds=3) for r in (1, 2, 3)] == [
+    assert next_phase([], round=1, n_rounds=1) == "informative"
+    assert next_phase([], switch_round=2, round=1, n_rounds=1) == "confident"
+    assert [next_phase([0.0] * 2, switch_round=3, round=r, n_rounds=3) for r in (1, 2, 3)] == [
         "confident",
         "confident",
         "informative",

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from agcd import mapping
 from agcd.config import TrainConfig
 from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import EmbeddingRows, RowFeatures
@@ -262,6 +263,49 @@ def test_phase_starts_confident_and_turns_informative_when_the_mapping_is_stable
     session.tell(query.rows, blobs.names(query.rows))
     done = session.train()
     assert session.phase == ("informative" if done.metrics["mapping_diff"] < 0.1 else "confident")
+
+
+def test_a_round_records_both_diffs_and_the_literal_one_decides_where_it_is_asked_to(tmp_path: Path) -> None:
+    blobs, store = make_blobs(), KeyedRuns(tmp_path, tmp_path / "queries")
+
+    def session_of(**query: Any) -> Session:
+        return Session(blobs.features, blobs.labels, fast_config(query={"stable_threshold": 0.3, **query}), 6, store)
+
+    plain, literal = session_of(), session_of(stability="literal")
+    for session in (plain, literal):
+        base = session.train()
+        assert base.metrics["literal_diff"] is None, "base training begins with no model"
+        session.tell(np.array([60, 80]), blobs.names(np.array([60, 80])))
+        done = session.train()
+        assert {"mapping_diff", "literal_diff"} <= set(done.metrics)
+    assert literal.latest.key == plain.latest.key, "both rules need the same runs"
+    for told, phase in ((0.2, "informative"), (0.3, "confident")):
+        literal.rounds[-1] = replace(literal.latest, metrics=literal.latest.metrics | {"literal_diff": told})
+        assert literal.phase == phase
+        assert plain.phase == ("informative" if plain.latest.metrics["mapping_diff"] < 0.3 else "confident")
+
+
+def test_the_literal_diff_compares_the_models_before_and_after_a_round_on_all_labels(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path, fast_config(answers={"restart": False}))
+    before = session.train().fitted
+    query = session.ask(5)
+    session.tell(query.rows, blobs.names(query.rows))
+    done = session.train()
+    rows = session.labels.labelled_rows
+    was, now = (fitted.predict(blobs.features, rows, "ema").y_slot for fitted in (before, done.fitted))
+    assert done.metrics["literal_diff"] == mapping.literal_diff(session.labels.y_class[rows], was, now, 6)
+
+
+def test_the_literal_rule_refuses_rounds_that_were_trained_before_it_was_recorded(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path, fast_config(query={"stability": "literal"}))
+    session.train()
+    session.train()
+    metrics = {name: value for name, value in session.latest.metrics.items() if name != "literal_diff"}
+    session.rounds[-1] = replace(session.latest, metrics=metrics)
+    with pytest.raises(StorageError, match="Round 1 was trained before"):
+        session.ask()
 
 
 def test_asking_before_training_is_one_sentence(tmp_path: Path) -> None:

@@ -11,11 +11,10 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,7 +24,12 @@ Protocol = Literal["quick", "short", "paper", "official"]
 
 
 class Settings(BaseModel):
+    """Settings of one kind; a trainer from outside derives a class of its own from it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+S = TypeVar("S", bound=Settings)
 
 
 class BackboneConfig(Settings):
@@ -128,19 +132,21 @@ class TrainConfig(Settings):
     mugcd: MuGCDConfig = MuGCDConfig()
     pim: PIMConfig = PIMConfig()
     gcd: GCDConfig = GCDConfig()
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Settings of a trainer from outside, checked by the class that it declares for them."""
 
-    @property
-    def unused_sections(self) -> set[str]:
-        """Sections that play no part in a run, so neither its record nor its key knows them: those of other trainers,
-        and that of answers where it is all off or the trainer does not read it."""
-        unread = self.answers == AnswersConfig() or self.trainer in READ_NO_ANSWERS
-        return (TRAINER_SECTIONS - {self.trainer}) | ({"answers"} if unread else set())
+    def unread(self, reads: Collection[str]) -> set[str]:
+        """What plays no part in a run of a trainer that reads the sections ``reads``, so that neither its record nor
+        its key knows it: the other sections, and that of answers where it is all off."""
+        return set(SECTIONS.difference(reads)) | ({"answers"} if self.answers == AnswersConfig() else set())
 
 
-TRAINER_SECTIONS = {"mugcd", "pim", "gcd"}
-READ_NO_ANSWERS = {"pim", "gcd", "logistic", "label_spreading"}
-"""Trainers that do not read ``answers``. Of any other it is assumed that it does, as every ``TwoPhaseRun`` does: a key
-that knows too much costs a run, one that knows too little gives a wrong one."""
+SECTIONS = frozenset(
+    name
+    for name, field in TrainConfig.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Settings)
+)
+"""The sections of ``train``; a trainer declares which of them it reads (``agcd.training.sections_read``)."""
 ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every", "answers"}
 """Settings that base training does not read, so that runs differing only in them share their base."""
 
@@ -157,6 +163,8 @@ class QueryConfig(Settings):
     rounds: int = Field(5, ge=1, le=1000)
     switch_round: int | None = Field(None, ge=1)
     """First informative round, by hand; None = when the mapping is stable."""
+    stability: Literal["mapping", "literal"] = "mapping"
+    """Whose change over a round tells: the mapping that answers are translated by, or the paper's free assignment."""
     stable_threshold: float = Field(0.1, gt=0, le=1)
 
 
@@ -170,11 +178,6 @@ class Config(Settings):
     backbone: BackboneConfig = BackboneConfig()
     train: TrainConfig = TrainConfig()
     query: QueryConfig = QueryConfig()
-
-    def snapshot(self) -> dict[str, Any]:
-        """The settings as plain JSON values, for the run folder and the run's key."""
-        values: dict[str, Any] = json.loads(self.model_dump_json(exclude={"train": self.train.unused_sections}))
-        return values
 
 
 OUR_ANSWERS: dict[str, Any] = {"mapping": "evidence", "repair": True, "restart": True, "spread_weight": 2.0}
@@ -207,10 +210,15 @@ def make_config(values: dict[str, Any] | None = None) -> Config:
     protocol = values.get("protocol", "quick")
     if protocol not in PRESETS:
         raise ConfigError(f"Unknown protocol {protocol!r}.{did_you_mean(str(protocol), PRESETS)}")
+    return checked(Config, merged(PRESETS[protocol], values))
+
+
+def checked(model: type[S], values: Mapping[str, Any], section: str = "") -> S:
+    """``values`` as settings of this kind; every mistake is one sentence, which says the ``section`` they stand in."""
     try:
-        return Config.model_validate(merged(PRESETS[protocol], values))
+        return model.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_one_sentence(error)) from None
+        raise ConfigError(_one_sentence(error, model, section)) from None
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,11 +243,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read as settings: it is not valid TOML ({error}).") from None
 
 
-def _one_sentence(error: ValidationError) -> str:
+def _one_sentence(error: ValidationError, model: Any, section: str) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part) for part in (*([section] if section else []), *first["loc"]))
     if first["type"] == "extra_forbidden":
-        model: Any = Config
         for part in first["loc"][:-1]:
             model = model.model_fields[str(part)].annotation
         return f"Unknown setting {where!r}.{did_you_mean(str(first['loc'][-1]), model.model_fields)}"

@@ -8,7 +8,8 @@ are exact and are settled by rule (the previous mapping first), never by roundin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -178,14 +179,41 @@ def diff(first: LabelMapping, last: LabelMapping, n_slots: int) -> float:
     return mismatches(first, last) / max(n_slots, len(last.slot_of_class), 1)
 
 
+def free_assignment(y_class: IntArray, y_slot: IntArray, n_slots: int) -> IntArray:
+    """The paper's mapping: the slot of each of as many classes, named or not (n_slots,), by one assignment of all.
+
+    Nothing is pinned and no tie is kept: classes without labelled rows get what the solver leaves them, and may get
+    something else next time. The table is laid out as in the published code, so that its whims are the same.
+    """
+    check_pairs(y_class, y_slot, n_slots, n_slots)
+    slot_of_class = np.empty(n_slots, dtype=np.int64)
+    if n_slots**2 <= DENSE_CELLS:
+        counts = contingency(y_slot, y_class, n_slots, n_slots)
+        slots, classes = linear_sum_assignment(counts.max() - counts)
+        slot_of_class[classes] = slots
+        return slot_of_class
+    slot_of_class[:] = heaviest_matching(sparse_contingency(y_class, y_slot, n_slots, n_slots))
+    left = slot_of_class < 0
+    slot_of_class[left] = np.setdiff1d(np.arange(n_slots), slot_of_class)
+    return slot_of_class
+
+
+def literal_diff(y_class: IntArray, y_slot_before: IntArray, y_slot_after: IntArray, n_slots: int) -> float:
+    """The paper's diff taken at its word: the share of all ``n_slots`` entries of the free assignment that changed.
+
+    ``y_class`` (n_labelled,) is what the person said, the others what the model said before a round and after it.
+    """
+    before, after = (free_assignment(y_class, y_slot, n_slots) for y_slot in (y_slot_before, y_slot_after))
+    return float((before != after).mean())
+
+
 def is_stable(diff: float, threshold: float = 0.1) -> bool:
     """Whether ``diff`` is strictly below ``threshold``; 1 − 0.9 = 0.09999999999999998 is not below 0.1."""
     return diff < threshold - 1e-9
 
 
 def next_phase(
-    history: Sequence[tuple[LabelMapping, LabelMapping]],
-    n_slots: int,
+    diffs: Iterable[float],
     *,
     threshold: float = 0.1,
     switch_round: int | None = None,
@@ -194,12 +222,12 @@ def next_phase(
 ) -> Phase:
     """Whether to ask, in ``round`` (counted from 1), about what the model is sure of or about what it is not.
 
-    ``history`` holds the mapping at the start and at the end of each earlier round. Once a round ends with a stable
-    mapping, all later ones are informative. A single round is informative; ``switch_round`` overrules everything.
+    ``diffs`` says how much the mapping changed in each earlier round. Once a round ends with a stable mapping, all
+    later ones are informative. A single round is informative; ``switch_round`` overrules everything.
     """
     if switch_round is not None:
         return "informative" if round >= switch_round else "confident"
-    stable = any(is_stable(diff(first, last, n_slots), threshold) for first, last in history[: round - 1])
+    stable = any(is_stable(diff, threshold) for diff in islice(diffs, round - 1))
     return "informative" if stable or n_rounds == 1 else "confident"
 
 

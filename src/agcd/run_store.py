@@ -30,6 +30,7 @@ from agcd.config import Config
 from agcd.errors import StorageError
 from agcd.features.rows import RowFeatures
 from agcd.io import atomic_write, read_json, write_json
+from agcd.training import settings_record
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome
 from agcd.training.loop import CHECKPOINT
@@ -67,7 +68,7 @@ class StoredRun:
         path = self.folder / "config.json"
         if path.exists():
             self._check_key(path)
-        write_json(path, {"key": self.key, "settings": config.snapshot(), "n_slots": n_slots})
+        write_json(path, {"key": self.key, "settings": settings_record(config), "n_slots": n_slots})
 
     def save(self, outcome: Outcome, prediction: Prediction, labels: LabelState, metrics: dict[str, Any]) -> None:
         """Write everything that a finished round consists of, ``done.json`` last."""
@@ -94,7 +95,7 @@ class StoredRun:
 
     def _check_key(self, path: Path) -> None:
         if read_json(path)["key"] != self.key:
-            raise StorageError(f"{self.folder} holds a run with other settings or labels; choose another folder.")
+            raise StorageError(f"{self.folder} holds a run with other settings, labels or code; choose another folder.")
 
 
 class RunStore(ABC):

@@ -18,13 +18,14 @@ import numpy as np
 from agcd import mapping
 from agcd.arrays import confidence_and_slot
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
-from agcd.errors import ConfigError
+from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import RowFeatures
 from agcd.io import digest, digest_bytes
 from agcd.rng import generator
 from agcd.run_store import RunStore, StoredModel, StoredRun
-from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_options
+from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_code, strategy_options
 from agcd.training import fit as fit_here
+from agcd.training import sections_read, train_record, trainer_code
 from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
 from agcd.training.loop import Log
@@ -97,16 +98,25 @@ class Session:
     @property
     def phase(self) -> Phase:
         """Whether the next query asks for confident or for informative samples."""
-        history = [(r.first, r.last) for r in self.rounds[1:]]
         query = self.config.query
         return mapping.next_phase(
-            history,
-            self.latest.n_slots,
+            (self._diff(done) for done in self.rounds[1:]),
             threshold=query.stable_threshold,
             switch_round=query.switch_round,
             round=len(self.rounds),
             n_rounds=query.rounds,
         )
+
+    def _diff(self, done: Round) -> float:
+        """How much the mapping changed over a round, by the rule of ``query.stability``."""
+        if self.config.query.stability == "mapping":
+            return mapping.diff(done.first, done.last, self.latest.n_slots)
+        if "literal_diff" not in done.metrics:
+            raise StorageError(
+                f"Round {done.number} was trained before 'literal_diff' was recorded, which query.stability = "
+                '"literal" needs: train it anew, in another folder.'
+            )
+        return float(done.metrics["literal_diff"])
 
     @property
     def budget(self) -> int:
@@ -136,7 +146,7 @@ class Session:
         number, budget = len(self.rounds), self.budget if budget is None else budget
         strategy, options = self.config.query.strategy, strategy_settings(self.config.query)
         asked = [self.latest.key, strategy, options, budget, self.phase, self.config.seed]
-        key = digest([*asked, labels_digest(self.labels)])
+        key = digest([*asked, labels_digest(self.labels), *code_part(strategy_code(strategy))])
         if self.store and (stored := self.store.load_query(number, key)):
             return self._with_slots(stored)
         view = self.pool_view()
@@ -204,18 +214,20 @@ class Session:
 
     def _run(self, number: int, key: str, run: StoredRun | None = None) -> Round:
         started, folder = time.monotonic(), run.folder if run else None
-        outcome = self.fit(self.config.train, self._job(number, folder))
+        job = self._job(number, folder)
+        outcome = self.fit(self.config.train, job)
         outcome.fitted.identify()
         metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
         readable = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
         prediction = outcome.fitted.predict(self.features, readable, "ema", scratch=folder)
+        metrics["literal_diff"] = literal_diff(job, outcome.fitted, prediction)
         if run:
             run.save(outcome, prediction, self.labels, metrics)
         return Round(number, key, outcome.fitted, outcome.first, outcome.last, metrics, folder, prediction)
 
     def _job(self, number: int, folder: Path | None) -> TrainingJob:
         latest, train = self.rounds[-1] if self.rounds else None, self.config.train
-        restarts = train.answers.restart and "answers" not in train.unused_sections
+        restarts = train.answers.restart and "answers" in sections_read(train.trainer)
         start = self.rounds[0] if latest and restarts else latest
         return TrainingJob(
             self.features,
@@ -246,11 +258,30 @@ class Session:
         return facts
 
 
+def literal_diff(job: TrainingJob, fitted: Fitted, prediction: Prediction) -> float | None:
+    """The paper's diff between the model a round began with and the one it ended with; base training has none.
+
+    ``prediction`` is what the EMA model of ``fitted`` says about every readable row.
+    """
+    if job.start is None:
+        return None
+    rows, n_slots = job.labels.labelled_rows, max(fitted.n_slots, len(job.labels.classes))
+    before = job.start.predict(job.features, rows, "ema").y_slot
+    after = prediction.y_slot[np.searchsorted(prediction.rows, rows)]
+    return mapping.literal_diff(job.labels.y_class[rows], before, after, n_slots)
+
+
 def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: int, parent: str | None) -> str:
     """Equal for runs that must come out equal; settings that a run does not use play no part in it."""
-    unused = config.train.unused_sections | (set() if parent else ROUND_SETTINGS)
-    train = config.train.model_dump(mode="json", exclude=unused)
-    return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent])
+    unread = set() if parent else ROUND_SETTINGS
+    train = {name: value for name, value in train_record(config.train).items() if name not in unread}
+    code = code_part(trainer_code(config.train.trainer))
+    return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent, *code])
+
+
+def code_part(code: str | None) -> list[str]:
+    """The part of a key that code from outside has; agcd's own has none, so that its results stay valid."""
+    return [] if code is None else [code]
 
 
 def check_labels(labels: LabelState, n_slots: int) -> None:

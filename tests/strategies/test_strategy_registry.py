@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import agcd.strategies as registry
 from agcd.errors import AgcdError, ConfigError, DataError
 from agcd.strategies import get_strategy, list_strategies, select
 from agcd.types import IntArray, PoolView
@@ -58,7 +57,7 @@ def test_a_strategy_is_found_by_entry_point_and_a_broken_one_does_not_hide_the_o
 ) -> None:
     values = {"mine": f"{__name__}:first_rows", "broken": "no_such_package:fn", "margin": "no_such_package:fn"}
     points = [EntryPoint(name, value, "agcd.strategies") for name, value in values.items()]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    monkeypatch.setattr("agcd.plugins.entry_points", lambda group: points)
     assert get_strategy("mine") is first_rows
     assert list_strategies()["mine"] == "Picks the first rows."
     assert "could not be loaded" in list_strategies()["broken"]
@@ -71,7 +70,7 @@ def test_a_strategy_is_found_by_entry_point_and_a_broken_one_does_not_hide_the_o
         ("adaptive_nove", "Did you mean 'adaptive_novel'?"),
         ("no_such_package:fn", "could not be loaded"),
         ("agcd.strategies.novelty:nothing", "could not be loaded"),
-        ("agcd.strategies.novelty:_FILLS", "not a function"),
+        ("agcd.strategies.novelty:_FILLS", "cannot be called"),
         (":", "could not be loaded"),
     ],
 )

@@ -13,12 +13,12 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from agcd.config import OUR_ANSWERS, TRAINER_SECTIONS, AnswersConfig, Config, make_config
+from agcd.config import OUR_ANSWERS, SECTIONS, AnswersConfig, Config, make_config
 from agcd.errors import ConfigError
 from agcd.io import digest
 from agcd.propagation import Propagation
 from agcd.session import labels_digest, run_key
-from agcd.training import answers, get_trainer, losses, runs, simgcd
+from agcd.training import answers, get_trainer, losses, runs, settings_record, simgcd
 from agcd.training.answers import PropagatedLabels, propagate_answers, repair
 from agcd.training.fitted import Fitted, Which
 from agcd.training.heads import Output
@@ -335,9 +335,9 @@ def test_when_all_is_off_neither_the_record_nor_the_key_of_a_run_knows_the_secti
     plain = make_config({"protocol": protocol})
     spelt_out = make_config({"protocol": protocol, "train": {"answers": OFF}})
     assert plain.train.answers == AnswersConfig()
-    assert "answers" not in plain.snapshot()["train"]
-    assert spelt_out.snapshot() == plain.snapshot()
-    train = plain.train.model_dump(mode="json", exclude={"answers", *TRAINER_SECTIONS})
+    assert "answers" not in settings_record(plain)["train"]
+    assert settings_record(spelt_out) == settings_record(plain)
+    train = plain.train.model_dump(mode="json", exclude={"options", *SECTIONS})
     key = digest(["run-1", blobs.features.fingerprint, labels_digest(blobs.labels), train, 6, 0, "parent"])
     for config in (plain, spelt_out):
         assert run_key(blobs.features, blobs.labels, config, 6, "parent") == key
@@ -356,7 +356,7 @@ def test_each_switch_counts_in_rounds_of_the_trainers_that_read_it_and_nowhere_e
 
     assert len(keys(None)) == 1, "runs that differ in it share their base"
     assert len(keys("parent")) == (2 if reads else 1)
-    assert (on.snapshot() != off.snapshot()) == reads
+    assert (settings_record(on) != settings_record(off)) == reads
 
 
 @two_phase_trainer

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from agcd import metrics
-from agcd.config import TRAINER_SECTIONS, Config, make_config
+from agcd.config import SECTIONS, Config, TrainConfig, make_config
+from agcd.errors import ConfigError
 from agcd.io import digest
 from agcd.session import run_key
-from agcd.training import TRAINERS, Trainer, get_trainer
+from agcd.training import TRAINERS, Trainer, get_trainer, sections_read, settings_record
 from agcd.training.fitted import Fitted
 from agcd.training.loop import read_log
+from agcd.training.simgcd import SimGCD
 from support.blobs import fast_config, make_blobs, make_session
 from support.training_jobs import assert_kills_change_nothing, job, same, told, weights
 
@@ -145,22 +147,70 @@ def test_a_round_of_answers_finds_classes_that_had_no_slot(name: str, tmp_path: 
     assert accuracy[1] > max(0.85, accuracy[0] + 0.1), accuracy
 
 
+CHANGES: dict[str, dict[str, Any]] = {
+    "answers": {"repair": True},
+    "mugcd": {"representation_share": 0.1},
+    "pim": {"steps": 7},
+    "gcd": {"n_init": 7},
+}
+
+
 @every_trainer
-def test_settings_of_other_trainers_play_no_part_in_the_key_of_a_run(name: str) -> None:
+def test_sections_that_a_trainer_does_not_read_play_no_part_in_the_key_of_a_run(name: str) -> None:
     blobs = make_blobs()
-    plain = make_config({"train": {"trainer": name}})
-    changes = {
-        "mugcd": {"representation_share": 0.1},
-        "pim": {"steps": 7},
-        "gcd": {"n_init": 7},
-    }
-    assert set(changes) == TRAINER_SECTIONS, "a section of a new trainer belongs here"
-    for section, change in changes.items():
-        changed = make_config({"train": {"trainer": name, section: change}})
+    plain = make_config({"protocol": "short", "train": {"trainer": name}})
+    assert set(CHANGES) == SECTIONS, "a section of a new trainer belongs here"
+    for section, change in CHANGES.items():
+        changed = make_config({"protocol": "short", "train": {"trainer": name, section: change}})
+        reads = section in sections_read(name)
         for parent in (None, "parent"):
             keys = {run_key(blobs.features, blobs.labels, config, 6, parent) for config in (plain, changed)}
-            assert len(keys) == (2 if section == name else 1)
-        assert (plain.snapshot() == changed.snapshot()) == (section != name)
+            assert len(keys) == (2 if reads and (parent or section != "answers") else 1)
+        assert (settings_record(plain) != settings_record(changed)) == reads
+
+
+@every_trainer
+def test_a_trainer_reads_no_section_that_it_does_not_declare(name: str, tmp_path: Path) -> None:
+    blobs, seen = make_blobs(), set[str]()
+
+    class Watched(TrainConfig):
+        def __getattribute__(self, attribute: str) -> Any:
+            if attribute in SECTIONS:
+                seen.add(attribute)
+            return super().__getattribute__(attribute)
+
+    trainer = get_trainer(name)(Watched.model_validate(config_of(name).train.model_dump()))
+    base = trainer.fit(job(blobs, tmp_path / "base"))
+    trainer.fit(job(blobs, tmp_path / "round", labels=told(blobs), round=1, start=base.fitted, previous=base.last))
+    assert seen <= sections_read(name)
+    assert seen >= {name} & SECTIONS
+
+
+class Undeclared(SimGCD):
+    """Inherits what SimGCD reads, and may read more."""
+
+
+class Declared:
+    reads = ("answers", "gcd")
+
+
+class Mistyped:
+    reads = frozenset({"answer"})
+
+
+def test_a_trainer_from_outside_reads_what_it_declares_and_else_everything() -> None:
+    assert sections_read(f"{__name__}:Undeclared") == SECTIONS
+    assert sections_read(f"{__name__}:Declared") == {"answers", "gcd"}
+    with pytest.raises(ConfigError, match=r"reads 'answer', no section of train\. Did you mean 'answers'\?"):
+        sections_read(f"{__name__}:Mistyped")
+
+
+def test_every_setting_is_in_the_key_of_a_trainer_that_declares_nothing() -> None:
+    blobs, name = make_blobs(), f"{__name__}:Undeclared"
+    for section, change in CHANGES.items():
+        values = ({"trainer": name}, {"trainer": name, section: change})
+        configs = [make_config({"protocol": "short", "train": train}) for train in values]
+        assert len({run_key(blobs.features, blobs.labels, config, 6, "parent") for config in configs}) == 2, section
 
 
 @pytest.mark.parametrize(
@@ -172,4 +222,4 @@ def test_settings_of_other_trainers_play_no_part_in_the_key_of_a_run(name: str) 
     ],
 )
 def test_the_settings_of_simgcd_have_the_digest_that_stored_runs_were_keyed_by(protocol: str, expected: str) -> None:
-    assert digest(make_config({"protocol": protocol}).snapshot()["train"]) == expected
+    assert digest(settings_record(make_config({"protocol": protocol}))["train"]) == expected

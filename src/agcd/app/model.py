@@ -27,6 +27,7 @@ from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures
 from agcd.run_store import NumberedRuns
 from agcd.session import Round, Session, check_labels, without_bad_rows
+from agcd.training import trainer_options
 from agcd.training.fitted import Fitted
 from agcd.training.loop import Log
 from agcd.training.n_classes import estimate_n_classes, prefix_features
@@ -62,6 +63,7 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
         snapshot = project.snapshot(snapshot)
     if not snapshot.is_due:
         return Trained(number - 1, False, project.metrics(number - 1))
+    trainer_options(project.config.train)  # a wrong name or option is told before features are made
     features = row_features(project, progress)
     if project.config.n_slots is None and project.estimated_classes() is None:
         estimate_classes(project, features)

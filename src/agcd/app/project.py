@@ -179,7 +179,8 @@ class Project:
     def checked_run(self, number: int) -> Path:
         """The folder of a finished round, which must have been trained on features like ours."""
         folder = self.run_folder(number)
-        stored, own = read_json(folder / "config.json")["settings"]["backbone"], self.config.snapshot()["backbone"]
+        stored = read_json(folder / "config.json")["settings"]["backbone"]
+        own = self.config.backbone.model_dump(mode="json")
         for key in ("name", "weights", "image_size", "trainable_blocks"):
             if stored[key] != own[key]:
                 raise ConfigError(

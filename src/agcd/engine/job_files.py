@@ -17,6 +17,7 @@ from agcd.config import TrainConfig
 from agcd.errors import AgcdError, EngineError
 from agcd.features.rows import RowFeatures, describe, reopen
 from agcd.io import read_json, write_json
+from agcd.training import trainer_code
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.process_group import ProcessGroup
@@ -44,6 +45,7 @@ def write_job(folder: Path, config: TrainConfig, job: TrainingJob) -> None:
         "start": job.start.facts if job.start else None,
         "previous": job.previous.to_json() if job.previous else None,
         "train": config.model_dump(mode="json"),
+        "code": trainer_code(config.trainer),
     }
     write_json(folder / "job.json", facts)
 
@@ -59,10 +61,13 @@ def read_job(folder: Path, group: ProcessGroup) -> tuple[TrainConfig, TrainingJo
         start = replace(Fitted.load(folder / "start.safetensors", features), facts=facts["start"])
     if facts["previous"] is not None:
         previous = LabelMapping.from_json(facts["previous"])
+    config = TrainConfig.model_validate(facts["train"])
+    if trainer_code(config.trainer) != facts["code"]:  # else its model would be stored under the key of other code
+        raise EngineError(
+            f"The code of the trainer {config.trainer!r} was edited since the command began: start it again."
+        )
     place = facts["n_slots"], facts["seed"], facts["round"], folder.parent
-    return TrainConfig.model_validate(facts["train"]), TrainingJob(
-        features, labels, *place, start, previous, group=group
-    )
+    return config, TrainingJob(features, labels, *place, start, previous, group=group)
 
 
 def write_outcome(folder: Path, outcome: Outcome) -> None:

@@ -20,7 +20,7 @@ from agcd.lab.published import with_preset
 from agcd.lab.results import Record, rounds_table, summary_table, write_results
 from agcd.session import strategy_settings
 from agcd.strategies import list_strategies, select
-from agcd.training import get_trainer
+from agcd.training import trainer_options
 from agcd.types import PoolView
 
 Progress = Callable[[str], None]
@@ -49,7 +49,7 @@ def make_cells(
 def check_cells(cells: Sequence[Cell]) -> None:
     """Find wrong names and options of strategies and trainers before anything runs."""
     for cell in {(cell.strategy, str(cell.settings)): cell for cell in cells}.values():
-        get_trainer(cell.config.train.trainer)
+        trainer_options(cell.config.train)
         if cell.strategy != NO_QUERY:
             _dry_run(cell)
 

@@ -16,7 +16,9 @@ from agcd.lab.datasets import load_data
 from agcd.lab.evaluator import Evaluator, make_evaluator
 from agcd.lab.starts import split_of, validation_part
 from agcd.run_store import KeyedRuns
-from agcd.session import Round, Session, check_labels
+from agcd.session import Round, Session, check_labels, code_part
+from agcd.strategies import strategy_code
+from agcd.training import settings_record, trainer_code
 from agcd.training.loop import LOG, read_log
 from agcd.types import Dataset, LabelState, Query, Split
 from agcd.words import count
@@ -135,7 +137,11 @@ def records_path(cell: Cell, out: Path) -> Path:
 
 
 def cell_dir(cell: Cell, out: Path) -> Path:
-    return out / "cells" / digest([asdict(cell), cell.config.snapshot()])
+    """A folder for everything that decides a result, the source of code that is not agcd's own included."""
+    code = code_part(trainer_code(cell.config.train.trainer))
+    if cell.strategy != NO_QUERY:
+        code += code_part(strategy_code(cell.strategy))
+    return out / "cells" / digest([asdict(cell), settings_record(cell.config), *code])
 
 
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:
@@ -151,6 +157,7 @@ def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query
         "n_queried": len(session.labels.queried_rows),
         "phase": query.facts["phase"] if query else None,
         "mapping_diff": done.metrics["mapping_diff"],
+        **{name: done.metrics[name] for name in ("literal_diff",) if name in done.metrics},  # runs of 0.1 have none
         "agreement": done.metrics["agreement"],
         "n_slots": done.fitted.n_slots,
         "best_on_test": max(epochs, default=measured["acc_all"]),

@@ -18,11 +18,9 @@ random from a larger pool, of which they hold two copies of the features; what i
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +28,7 @@ import numpy as np
 
 from agcd.arrays import each_block, floats
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
+from agcd.plugins import Registry
 from agcd.strategies import alfa_mix, badge, coverage, diversity, herding, novelty, open_set, reach, uncertainty
 from agcd.types import FloatArray, IntArray, OneByOne, PoolView
 
@@ -67,16 +66,17 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
 )
 
 
+_REGISTRY = Registry("Strategy", "agcd.strategies", _BUILT_IN)
+
+
 def get_strategy(name: str) -> Strategy:
     """The strategy of this name: built in, from an installed package, or ``package.module:function``."""
-    if name in _BUILT_IN:
-        return _BUILT_IN[name]
-    if ":" in name:
-        return _load(EntryPoint(name=name, value=name, group="agcd.strategies"))
-    installed = _installed()
-    if name in installed:
-        return _load(installed[name])
-    raise ConfigError(f"Unknown strategy {name!r}.{did_you_mean(name, [*_BUILT_IN, *installed])}")
+    return _REGISTRY.get(name)
+
+
+def strategy_code(name: str) -> str | None:
+    """A digest of the source of a strategy from outside, for keys of what it chose; None for a built-in one."""
+    return _REGISTRY.code(name)
 
 
 def has_phases(name: str) -> bool:
@@ -92,9 +92,9 @@ def needed_fields(name: str) -> frozenset[str]:
 def list_strategies() -> dict[str, str]:
     """Name → what it picks, in one line; the built-in ones first."""
     lines = {name: _first_line(strategy) for name, strategy in _BUILT_IN.items()}
-    for name, point in sorted(_installed().items()):
+    for name, point in sorted(_REGISTRY.installed().items()):
         try:
-            lines.setdefault(name, _first_line(_load(point)))
+            lines.setdefault(name, _first_line(_REGISTRY.load(point.value)))
         except ConfigError as error:  # one broken package must not hide the others
             lines.setdefault(name, str(error))
     return lines
@@ -177,30 +177,10 @@ class _AskedAgain:
             labelled_features=np.concatenate([view.labelled_features, view.features[place]]),
             labelled_slots=np.append(view.labelled_slots, y_slot),
             labelled_rounds=None if rounds is None else np.append(rounds, view.round),
-            labelled_probs=None
-            if probs is None
-            else np.concatenate([np.pad(probs, ((0, 0), (0, missing))), wider[place]]),
+            labelled_probs=probs,
             slot_weights=None if missing else view.slot_weights,
             slot_biases=None if missing else view.slot_biases,
         )
-
-
-def _installed() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="agcd.strategies")}
-
-
-def _load(point: EntryPoint) -> Strategy:
-    module, _, attribute = point.value.partition(":")
-    try:
-        strategy: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            strategy = getattr(strategy, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"Strategy {point.value!r} could not be loaded: {error}.") from error
-    if not callable(strategy):
-        raise ConfigError(f"Strategy {point.value!r} is a {type(strategy).__name__}, not a function.")
-    found: Strategy = strategy
-    return found
 
 
 def _first_line(strategy: Strategy) -> str:

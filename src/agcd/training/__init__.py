@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Any, Protocol
 
-from agcd.config import TrainConfig
+from agcd.config import SECTIONS, Config, QueryConfig, Settings, TrainConfig, checked
 from agcd.errors import ConfigError, did_you_mean
+from agcd.plugins import Registry
 from agcd.training.gcd import GCD
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.linear import LabelSpreading, Logistic
@@ -17,17 +17,23 @@ from agcd.training.simgcd import SimGCD
 
 
 class Trainer(Protocol):
-    """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable."""
+    """Trains from nothing (``job.start`` is None) or continues for one active round; must be resumable.
+
+    Its class is called with the settings and may declare two things: ``reads``, the sections of ``TrainConfig`` that
+    it reads (see ``sections_read``), and ``Settings``, a class for settings of its own. Where it declares the second it
+    is also handed what ``train.options`` say, checked and complete.
+    """
 
     def fit(self, job: TrainingJob) -> Outcome: ...
 
 
 def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
     """Train one run in this process, with the trainer that ``config`` names."""
-    return get_trainer(config.trainer)(config).fit(job)
+    trainer, options = get_trainer(config.trainer), trainer_options(config)
+    return (trainer(config) if options is None else trainer(config, options)).fit(job)
 
 
-TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
+TRAINERS: dict[str, Callable[..., Trainer]] = {
     "simgcd": SimGCD,
     "mugcd": MuGCD,
     "pim": PIM,
@@ -35,14 +41,56 @@ TRAINERS: dict[str, Callable[[TrainConfig], Trainer]] = {
     "logistic": Logistic,
     "label_spreading": LabelSpreading,
 }
+_REGISTRY = Registry("Trainer", "agcd.trainers", TRAINERS)
 
 
-def get_trainer(name: str) -> Callable[[TrainConfig], Trainer]:
-    """The trainer of that name: built in, or from the entry point group ``agcd.trainers``."""
-    if name in TRAINERS:
-        return TRAINERS[name]
-    plugins = {point.name: point for point in entry_points(group="agcd.trainers")}
-    if name in plugins:
-        loaded: Callable[[TrainConfig], Trainer] = plugins[name].load()
-        return loaded
-    raise ConfigError(f"Unknown trainer {name!r}.{did_you_mean(name, [*TRAINERS, *plugins])}")
+def get_trainer(name: str) -> Callable[..., Trainer]:
+    """The trainer of this name: built in, from an installed package, or ``package.module:Class``."""
+    return _REGISTRY.get(name)
+
+
+def trainer_code(name: str) -> str | None:
+    """A digest of the source of a trainer from outside, for keys of what it trained; None for a built-in one."""
+    return _REGISTRY.code(name)
+
+
+def sections_read(name: str) -> frozenset[str]:
+    """The sections of ``train`` that decide runs of this trainer: those its class declares as ``reads``, else all.
+
+    A key that knows too much costs a run, one that knows too little gives a wrong one. So what a class inherits does
+    not count: the one above it cannot know what it reads.
+    """
+    declared = getattr(get_trainer(name), "__dict__", {}).get("reads")
+    if declared is None:
+        return SECTIONS
+    for section in sorted(set(declared) - SECTIONS):
+        hint = did_you_mean(section, SECTIONS)
+        raise ConfigError(f"Trainer {name!r} declares that it reads {section!r}, no section of train.{hint}")
+    return frozenset(declared)
+
+
+def trainer_options(config: TrainConfig) -> Settings | None:
+    """Settings of the trainer's own, as its class ``Settings`` checks and completes them; None where it has none."""
+    declared = getattr(get_trainer(config.trainer), "Settings", None)
+    if declared is None:
+        for option in config.options:
+            raise ConfigError(f"Trainer {config.trainer!r} has no option {option!r}. It takes none.")
+        return None
+    if not (isinstance(declared, type) and issubclass(declared, Settings)):  # others may let a mistyped name pass
+        raise ConfigError(f"The Settings of trainer {config.trainer!r} must be derived from agcd.config.Settings.")
+    return checked(declared, config.options, "train.options")
+
+
+def train_record(config: TrainConfig) -> dict[str, Any]:
+    """What of ``config`` decides a run, as plain JSON values."""
+    options = trainer_options(config)
+    record = config.model_dump(mode="json", exclude={"options", *config.unread(sections_read(config.trainer))})
+    return record if options is None else record | {"options": options.model_dump(mode="json")}
+
+
+def settings_record(config: Config) -> dict[str, Any]:
+    """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
+    # A setting that came after version 0.1 is part of a record only where somebody uses it: older results stay valid.
+    unused = {"stability"} if config.query.stability == QueryConfig().stability else set()
+    record = config.model_dump(mode="json", exclude={"train": True, "query": unused})
+    return record | {"train": train_record(config.train)}

@@ -39,6 +39,8 @@ from agcd.types import FloatArray, IntArray, LabelMapping
 class GCD:
     """Contrastive training and semi-supervised k-means (Vaze et al., CVPR 2022)."""
 
+    reads = frozenset({"gcd"})
+
     def __init__(self, config: TrainConfig):
         self.config = config
 

@@ -42,6 +42,8 @@ _NO_PROJECTOR = {"projector_width": 1, "projector_dim": 1}
 class Logistic:
     """Logistic regression on the frozen features of the labelled rows."""
 
+    reads = frozenset[str]()
+
     def __init__(self, config: TrainConfig):
         self.config = config
 
@@ -52,6 +54,8 @@ class Logistic:
 
 class LabelSpreading:
     """Labels spread over the nearest neighbours, then logistic regression on what they have reached."""
+
+    reads = frozenset[str]()
 
     def __init__(self, config: TrainConfig):
         self.config = config

@@ -38,6 +38,8 @@ from agcd.types import IntArray
 class MuGCD:
     """Parametric category discovery with a mean teacher (Vaze et al., NeurIPS 2023)."""
 
+    reads = frozenset({"answers", "mugcd"})
+
     def __init__(self, config: TrainConfig):
         self.config = config
 

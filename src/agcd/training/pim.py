@@ -43,6 +43,8 @@ _NO_PROJECTOR = {"projector_width": 1, "projector_dim": 1}
 class PIM:
     """Parametric information maximisation on frozen features (Chiaroni et al., ICCV 2023)."""
 
+    reads = frozenset({"pim"})
+
     def __init__(self, config: TrainConfig):
         self.config = config
 

@@ -19,6 +19,8 @@ from agcd.training.schedules import teacher_temperature
 class SimGCD:
     """Parametric category discovery with self-distillation (Wen et al., ICCV 2023)."""
 
+    reads = frozenset({"answers"})
+
     def __init__(self, config: TrainConfig):
         self.config = config
 
