@@ -114,16 +114,27 @@ def test_some_rows_are_told_the_same_as_all_rows() -> None:
     assert some.unnamed.tolist() == everything.unnamed[rows].tolist()
 
 
+def test_shares_are_those_of_the_evidence_and_alike_where_there_is_none() -> None:
+    beliefs = Beliefs(GRAPH, N_CLASSES)
+    np.testing.assert_allclose(beliefs.shares(N_CLASSES), 1 / N_CLASSES)
+    beliefs.add(np.array([5]), 0)
+    beliefs.add(np.array([20, 21]), 2)
+    start = np.zeros((N_ROWS, N_CLASSES))
+    start[5, 0], start[[20, 21], 2] = 1, 1 / 2
+    evidence = full_flow(start)
+    np.testing.assert_allclose(beliefs.shares(N_CLASSES), evidence / evidence.sum(1, keepdims=True), atol=1e-3)
+
+
 def test_a_row_that_keeps_few_classes_keeps_the_strongest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agcd.beliefs.TABLE_NUMBERS", 0)
     monkeypatch.setattr("agcd.beliefs.WIDTH", 3)
     beliefs, labels = Beliefs(GRAPH, N_CLASSES), {5: 0, 20: 1, 33: 2, 47: 3}
     for row, y_class in labels.items():
         beliefs.add(np.array([row]), y_class)
-    y_class, margin = twin(labels)
+    expected, margin = twin(labels)
     clear = margin > 0.05
     assert clear.any()
-    assert (beliefs.at().y_class == y_class)[clear].all()
+    assert (beliefs.at().y_class == expected)[clear].all()
 
 
 @pytest.mark.parametrize("rows", [[4], [4, 5, 30], [7, 7]])

@@ -384,3 +384,34 @@ def test_rounds_start_from_the_base_model_or_from_the_last_one(
         session.tell(query.rows, blobs.names(query.rows))
     assert jobs[2].start is session.rounds[start].fitted
     assert jobs[2].previous is session.rounds[1].last
+
+
+@pytest.mark.parametrize("strategy", ["propagation_herding", "margin"])
+def test_questions_asked_one_by_one_follow_the_answers_and_are_kept(strategy: str, tmp_path: Path) -> None:
+    blobs = make_blobs()
+    session = make_session(blobs, tmp_path, fast_config(query={"strategy": strategy}))
+    session.train()
+    heard: list[int] = []
+
+    def answer(row: int) -> str:
+        heard.append(row)
+        return blobs.names(np.array([row]))[0]
+
+    query = session.ask(6, answer)
+    assert query.rows.tolist() == heard
+    assert len(set(heard)) == 6
+    assert session.ask(6, answer).rows.tolist() == query.rows.tolist()
+    assert len(heard) == 6, "a kept query asks nobody again"
+    session.ask(6)
+    other = session.ask(6, lambda row: "something else each time")
+    assert len(other.rows) == 6
+
+
+def test_an_answer_changes_the_questions_after_it() -> None:
+    blobs = make_blobs()
+    session = Session(blobs.features, blobs.labels, fast_config(query={"strategy": "propagation_herding"}), 6)
+    session.train()
+    by_truth = session.ask(8, lambda row: blobs.names(np.array([row]))[0])
+    all_alike = session.ask(8, lambda row: "one name for all")
+    assert by_truth.rows[0] == all_alike.rows[0]
+    assert by_truth.rows.tolist() != all_alike.rows.tolist()

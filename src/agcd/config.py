@@ -160,6 +160,8 @@ class QueryConfig(Settings):
     """How strategies with a share per novel slot spend what is left over: slot by slot, or class-blind."""
     budget: int | None = Field(None, ge=1)
     """Questions per round; None = one per novel slot."""
+    one_by_one: bool = False
+    """Decide every question of a benchmark's round after the answer to the last, as a person at the page is asked."""
     rounds: int = Field(5, ge=1, le=1000)
     switch_round: int | None = Field(None, ge=1)
     """First informative round, by hand; None = when the mapping is stable."""

@@ -23,13 +23,21 @@ from agcd.features.rows import RowFeatures
 from agcd.io import digest, digest_bytes
 from agcd.rng import generator
 from agcd.run_store import RunStore, StoredModel, StoredRun
-from agcd.strategies import get_strategy, has_phases, needed_fields, select, strategy_code, strategy_options
+from agcd.strategies import (
+    get_strategy,
+    has_phases,
+    needed_fields,
+    open_one_by_one,
+    select,
+    strategy_code,
+    strategy_options,
+)
 from agcd.training import fit as fit_here
 from agcd.training import sections_read, train_record, trainer_code
 from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
 from agcd.training.loop import Log
-from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, Phase, PoolView, Prediction, Query
+from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, OneByOne, Phase, PoolView, Prediction, Query
 
 Fit = Callable[[TrainConfig, TrainingJob], Outcome]
 
@@ -138,23 +146,41 @@ class Session:
         self.rounds.append(replace(done, prediction=None))
         return done
 
-    def ask(self, budget: int | None = None) -> Query:
+    def ask(self, budget: int | None = None, answer: Callable[[int], str] | None = None) -> Query:
         """The rows to ask about next; with a store the same question is never computed twice.
 
-        ``facts["slots"]`` lists the slot that the asking model predicts for each row.
+        ``answer`` gives the class of a row: with it every row is decided after the answer to the one before. Those
+        answers are not kept: ``tell`` takes them, as it takes those to a batch. ``facts["slots"]`` lists the slot
+        that the asking model predicts for each row.
         """
         number, budget = len(self.rounds), self.budget if budget is None else budget
         strategy, options = self.config.query.strategy, strategy_settings(self.config.query)
         asked = [self.latest.key, strategy, options, budget, self.phase, self.config.seed]
-        key = digest([*asked, labels_digest(self.labels), *code_part(strategy_code(strategy))])
+        way = [] if answer is None else ["one by one"]
+        key = digest([*asked, labels_digest(self.labels), *code_part(strategy_code(strategy)), *way])
         if self.store and (stored := self.store.load_query(number, key)):
             return self._with_slots(stored)
-        view = self.pool_view()
-        rows = select(view, strategy, budget, generator(self.config.seed, "query", number), options)
+        view, rng = self.pool_view(), generator(self.config.seed, "query", number)
+        if answer is None:
+            rows = select(view, strategy, budget, rng, options)
+        else:
+            asking = open_one_by_one(view, strategy, budget, rng, options)
+            rows = self._ask_each(asking, min(budget, len(view.rows)), answer)
         query = describe_query(view, rows, self.config, budget, self.latest.fitted.model_id)
         if self.store:
             self.store.save_query(number, key, query)
         return query
+
+    def _ask_each(self, asking: OneByOne, count: int, answer: Callable[[int], str]) -> IntArray:
+        slots = dict(zip(self.labels.classes, self.latest.last.slot_of_class.tolist(), strict=True))
+        first_free, rows = self.latest.n_slots, []
+        for _ in range(count):
+            rows.append(asking.next())
+            name = answer(rows[-1])
+            # A class that this model never heard of has no slot yet.
+            first_free += name not in slots
+            asking.tell(rows[-1], slots.setdefault(name, first_free - 1))
+        return np.asarray(rows, np.int64)
 
     def tell(self, rows: IntArray, names: Sequence[str]) -> None:
         """Take the answers to a query; names not heard before become classes."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from agcd.config import Config, make_config
 from agcd.data.splits import save_split, start_state, truth_in_split_order
@@ -115,12 +118,19 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
     session = open_session(cell, prepared, out)
     records = [_record(cell, prepared, session, session.train(), None)]
     for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
-        query = session.ask()
+        query = session.ask(answer=answer_of(cell, prepared))
         session.tell(query.rows, prepared.evaluator.answer(query.rows))
         records.append(_record(cell, prepared, session, session.train(), query))
     save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
     write_json(path, records)
     return records
+
+
+def answer_of(cell: Cell, prepared: Prepared) -> Callable[[int], str] | None:
+    """Who answers while questions are being decided; None where a round is decided at once."""
+    if not cell.config.query.one_by_one:
+        return None
+    return lambda row: prepared.evaluator.answer(np.array([row]))[0]
 
 
 def open_session(cell: Cell, prepared: Prepared, out: Path) -> Session:

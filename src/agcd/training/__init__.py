@@ -91,6 +91,7 @@ def train_record(config: TrainConfig) -> dict[str, Any]:
 def settings_record(config: Config) -> dict[str, Any]:
     """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
     # A setting that came after version 0.1 is part of a record only where somebody uses it: older results stay valid.
-    unused = {"stability"} if config.query.stability == QueryConfig().stability else set()
+    default = QueryConfig()
+    unused = {name for name in ("stability", "one_by_one") if getattr(config.query, name) == getattr(default, name)}
     record = config.model_dump(mode="json", exclude={"train": True, "query": unused})
     return record | {"train": train_record(config.train)}
