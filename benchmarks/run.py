@@ -45,6 +45,7 @@ SECTIONS = (
     Section("extraction", "Features from images"),
     Section("selection", "Questions over large pools", picture="selection-growth.png"),
     Section("query", "What a question costs"),
+    Section("one_answer", "What one answer costs"),
     Section("mapping", "Mapping and accuracy for many classes"),
     Section("engines", "Two processes against two threads"),
     Section("costs", "What `agcd estimate` says, and what it took"),

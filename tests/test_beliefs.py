@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from agcd.beliefs import NO_CLASS, UNNAMED_EVIDENCE, Beliefs, flow_from
+from agcd.beliefs import NO_CLASS, UNNAMED_EVIDENCE, Beliefs, Flow
 from agcd.propagation import FADING, N_STEPS, neighbour_graph
 from agcd.types import IntArray
 
@@ -141,7 +141,7 @@ def test_a_row_that_keeps_few_classes_keeps_the_strongest(monkeypatch: pytest.Mo
 def test_flow_without_tolerance_is_the_full_computation(rows: list[int]) -> None:
     start = np.zeros(N_ROWS)
     np.add.at(start, rows, 1)
-    reached, evidence = flow_from(GRAPH, np.array(rows), tolerance=0)
+    reached, evidence = Flow(GRAPH, tolerance=0).of(np.array(rows))
     found = np.zeros(N_ROWS)
     found[reached] = evidence
     np.testing.assert_allclose(found, full_flow(start), rtol=1e-4, atol=1e-8)
@@ -151,13 +151,27 @@ def test_both_ways_to_take_a_step_give_the_same_flow(monkeypatch: pytest.MonkeyP
     flows = []
     for share in (0.0, 2.0):  # always with the whole graph, never with it
         monkeypatch.setattr("agcd.beliefs.DENSE_SHARE", share)
-        flows.append(flow_from(GRAPH, np.array([12])))
+        flows.append(Flow(GRAPH).of(np.array([12])))
     (rows, evidence), (other_rows, other_evidence) = flows
     np.testing.assert_array_equal(rows, other_rows)
     np.testing.assert_allclose(evidence, other_evidence, rtol=1e-4)
 
 
-def test_flow_below_the_tolerance_is_not_followed() -> None:
+def test_flow_leaves_nothing_behind_for_the_next_label() -> None:
+    flow = Flow(GRAPH)
+    first = flow.of(np.array([3]))
+    flow.of(np.array([40, 41]))
+    again = flow.of(np.array([3]))
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+
+
+def test_in_a_large_graph_only_the_strongest_rows_are_followed_and_lose_little() -> None:
     graph = neighbour_graph(some_rows(1, 4000))
-    reached, _ = flow_from(graph, np.array([0]), tolerance=1e-3)
-    assert 1 < len(reached) < 1000
+    whole, cut = np.zeros(4000), np.zeros(4000)
+    for flow, found in ((Flow(graph, 0, 4000), whole), (Flow(graph, 0, 300), cut)):
+        reached, evidence = flow.of(np.array([0]))
+        found[reached] = evidence
+    assert (cut > 0).sum() < (whole > 0).sum()
+    nearest = np.argsort(-whole)[:30]
+    np.testing.assert_allclose(cut[nearest], whole[nearest], rtol=0.1)

@@ -23,6 +23,9 @@ Floats = NDArray[np.float32]
 TOLERANCE = 1e-7
 """Flow that is weaker than this is not followed. A row of the label's own neighbourhood gets 1e-4 to 1e-2; on banking77
 the suggested class is that of the full computation for 99.9 % of the rows, and the margin of the others is near 0."""
+MOST_ROWS = 3000
+"""Rows from which a step is followed at most, so that one label costs the same in any pool. Graphs of up to some 20,000
+rows are never cut: there a step over so many rows is one over all."""
 DENSE_SHARE = 1 / 8
 """When the flow stands on rows with this share of all edges, one product with the whole graph is faster."""
 TABLE_NUMBERS = 1 << 25
@@ -61,7 +64,7 @@ class Beliefs:
     def __init__(self, graph: csr_array, n_classes: int = 0, *, tolerance: float = TOLERANCE):
         n = graph.shape[0]
         width = max(n_classes, 1) if n * n_classes <= TABLE_NUMBERS else min(n_classes, WIDTH)
-        self.graph, self.tolerance = graph, tolerance
+        self._flow = Flow(graph, tolerance)
         self._class = np.full((n, width), NO_CLASS, np.int32)
         self._evidence = np.zeros((n, width), np.float32)
         """Row i has ``_evidence[i, j]`` of class ``_class[i, j]``, summed over the labels of that class."""
@@ -77,13 +80,13 @@ class Beliefs:
         """These rows got this class."""
         self._expect(y_class)
         self._n_labels[y_class] += len(rows)
-        reached, evidence = flow_from(self.graph, rows, self.tolerance)
+        reached, evidence = self._flow.of(rows)
         self._put(reached, y_class, evidence)
 
     def remove(self, rows: IntArray, y_class: int) -> None:
         """These rows had this class and have it no longer."""
         self._n_labels[y_class] -= len(rows)
-        reached, evidence = flow_from(self.graph, rows, self.tolerance)
+        reached, evidence = self._flow.of(rows)
         if self._n_labels[y_class]:
             self._put(reached, y_class, -evidence)
         else:  # nothing may be left over, however small
@@ -169,32 +172,61 @@ class Beliefs:
         self._class[gone], self._evidence[gone] = NO_CLASS, 0
 
 
-def flow_from(graph: csr_array, rows: IntArray, tolerance: float = TOLERANCE) -> tuple[IntArray, Floats]:
-    """The rows that the evidence of some labelled rows reaches, and how much of it: (m,) → (r,), (r,).
+class Flow:
+    """Evidence flowing from labelled rows along a graph, as ``propagation`` computes it, without looking at all rows.
 
-    As ``propagation`` computes it, but for flow below ``tolerance``, which is dropped at every step.
+    A step over few rows touches only their neighbours; one over many is a product with the whole graph. Flow below
+    ``tolerance`` is dropped, and of a step over few rows only the ``most_rows`` strongest are followed.
     """
-    n = graph.shape[0]
-    now, total = np.zeros(n, np.float32), np.zeros(n, np.float32)
-    np.add.at(now, rows, np.float32(1))
-    places = np.unique(rows)
-    for _ in range(N_STEPS):
-        total[places] += np.float32(1 - FADING) * now[places]
-        now, places = _step(graph, now, places, tolerance)
-    total[places] += now[places]
-    reached = np.flatnonzero(total)
-    return reached, total[reached]
 
+    def __init__(self, graph: csr_array, tolerance: float = TOLERANCE, most_rows: int = MOST_ROWS):
+        n = graph.shape[0]
+        self.graph, self.tolerance, self.most_rows = graph, np.float32(tolerance), most_rows
+        self._sum, self._total = np.zeros(n, np.float32), np.zeros(n, np.float32)
+        """Room to add up in, zero between two uses."""
+        self._last = np.zeros(n, np.int64)
 
-def _step(graph: csr_array, now: Floats, places: IntArray, tolerance: float) -> tuple[Floats, IntArray]:
-    """One step of the flow that stands on ``places``: what it is then, and where."""
-    first, last = graph.indptr[places], graph.indptr[places + 1]
-    lengths = (last - first).astype(np.int64)
-    if lengths.sum() > DENSE_SHARE * graph.nnz:
-        after = np.asarray(FADING * (graph @ now), np.float32)
-    else:
-        edges = np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        after = np.zeros_like(now)
-        np.add.at(after, graph.indices[edges], np.float32(FADING) * graph.data[edges] * np.repeat(now[places], lengths))
-    after[after < tolerance] = 0
-    return after, np.flatnonzero(after)
+    def of(self, labelled: IntArray) -> tuple[IntArray, Floats]:
+        """The rows that evidence of the labelled rows reaches, and how much of it: (m,) → (r,), (r,)."""
+        rows, n_labels = np.unique(labelled, return_counts=True)
+        flow = n_labels.astype(np.float32)
+        visited = [rows]
+        for _ in range(N_STEPS):
+            self._total[rows] += np.float32(1 - FADING) * flow
+            rows, flow = self._step(rows, flow)
+            visited.append(rows)
+        self._total[rows] += flow
+        reached = np.sort(self._distinct(np.concatenate(visited)))
+        return reached, self._taken(self._total, reached)
+
+    def _step(self, rows: IntArray, flow: Floats) -> tuple[IntArray, Floats]:
+        """Where the flow that stands on ``rows`` goes next, and how much of it arrives there."""
+        first = self.graph.indptr[rows].astype(np.int64)
+        n_edges = self.graph.indptr[rows + 1] - first
+        if n_edges.sum() > DENSE_SHARE * self.graph.nnz:
+            self._sum[rows] = flow
+            arrived = np.asarray(FADING * (self.graph @ self._sum), np.float32)
+            self._sum[rows] = 0
+            rows = np.flatnonzero(arrived > self.tolerance)
+            return rows, arrived[rows]
+        edges = np.repeat(first - (np.cumsum(n_edges) - n_edges), n_edges) + np.arange(n_edges.sum())
+        ends = self.graph.indices[edges].astype(np.int64)
+        np.add.at(self._sum, ends, np.float32(FADING) * self.graph.data[edges] * np.repeat(flow, n_edges))
+        rows = self._distinct(ends)
+        flow = self._taken(self._sum, rows)
+        kept = np.flatnonzero(flow > self.tolerance)
+        if len(kept) > self.most_rows:
+            kept = kept[np.argpartition(-flow[kept], self.most_rows)[: self.most_rows]]
+        return rows[kept], flow[kept]
+
+    def _distinct(self, rows: IntArray) -> IntArray:
+        """Each of ``rows`` once, in no order; without sorting, which would take most of the time."""
+        place = np.arange(len(rows))
+        self._last[rows] = place
+        return np.asarray(rows[self._last[rows] == place])
+
+    @staticmethod
+    def _taken(room: Floats, rows: IntArray) -> Floats:
+        values = room[rows]
+        room[rows] = 0
+        return values
