@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from agcd.arrays import Float64Array, blocks, floats, rank_within, squared_distances, subsample, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import nearest_labelled
-from agcd.types import BoolArray, FloatArray, IntArray, PoolView
+from agcd.types import BoolArray, FloatArray, IntArray, PoolView, grows_with
 
 Bits = NDArray[np.uint8]
 
@@ -32,6 +32,7 @@ N_PURITY_BALLS = 1000
 """Balls by which a radius is measured, drawn at random: enough for a share to within a percent or so."""
 
 
+@grows_with("picks")
 def typiclust(
     view: PoolView,
     budget: int,
@@ -83,6 +84,7 @@ def neighbour_distances(x: FloatArray, cluster: IntArray) -> Float64Array:
     return out
 
 
+@grows_with("picks")
 def probcover(
     view: PoolView,
     budget: int,

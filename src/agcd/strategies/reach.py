@@ -7,9 +7,10 @@ import numpy as np
 from agcd import propagation
 from agcd.arrays import floats, subsample
 from agcd.errors import ConfigError
-from agcd.types import IntArray, PoolView
+from agcd.types import IntArray, PoolView, grows_with
 
 
+@grows_with("pairs")
 def widest_reach(
     view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int = 10_000, n_neighbours: int = 10
 ) -> IntArray:
