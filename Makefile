@@ -13,16 +13,19 @@ MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
 	TMPDIR=$$scratch OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 
+# tests/conftest.py says which tests stay in one process, and which come first.
+SHARED := --dist loadgroup --no-loadscope-reorder
+
 .PHONY: demo test lint frontend frontend-checks browser bench slow clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	$(PYTEST) -n 4 --dist worksteal -m "not slow"
+	$(PYTEST) $(SHARED) -n 4 -m "not slow"
 
 slow: $(STAMP) browser
-	$(PYTEST) -n 2 --dist worksteal -m slow
+	$(PYTEST) $(SHARED) -n 2 -m slow
 
 lint: $(STAMP) frontend
 	$(BIN)/ruff check .
