@@ -13,19 +13,16 @@ MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
 	TMPDIR=$$scratch OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 
-# tests/conftest.py says which tests stay in one process, and which come first.
-SHARED := --dist loadgroup --no-loadscope-reorder
-
 .PHONY: demo test lint frontend frontend-checks browser bench slow clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	$(PYTEST) $(SHARED) -n 4 -m "not slow"
+	$(PYTEST) -n 4 -m "not slow"
 
 slow: $(STAMP) browser
-	$(PYTEST) $(SHARED) -n 2 -m slow
+	$(PYTEST) -n 2 -m slow
 
 lint: $(STAMP) frontend
 	$(BIN)/ruff check .

@@ -1,11 +1,13 @@
-"""What tests of several folders share; which stay in one process of pytest-xdist, and which come first."""
+"""What tests of several folders share, and how pytest-xdist deals them out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 LONGEST = (
     "test_engine_ray",
@@ -13,38 +15,43 @@ LONGEST = (
     "test_engine_torchrun",
     "test_browser",
     "test_project_kills",
-    "test_bench",
-    "test_jobs",
-    "test_engines",
-    "test_agreement",
-    "test_demo",
+    "test_browser_faults",
     "test_vit_end_to_end",
-    "test_session",
-    "test_beyond",
+    "test_jobs",
+    "test_bench",
+    "test_agreement",
+    "test_engines",
     "test_http_loop",
+    "test_session",
+    "test_browser_pages",
     "test_export_onnx",
-    "test_paper",
+    "test_report",
+    "test_costs",
 )
-"""Parts of the names of modules with tests of ten seconds and more, by ``pytest --durations``."""
+"""Modules of twenty seconds and more, the longest first: else one process is left alone with them at the end."""
+APART = frozenset({"test_agreement", "test_bench", "test_costs", "test_engines", "test_jobs", "test_project_kills"})
+"""Modules whose tests share nothing that is dear. All others stay in one process, which makes once what they share: a
+Ray cluster, a browser, a model."""
 
 
-# Before pytest-xdist, which reads the marks at this moment too.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if _shares_with_its_module(item):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    # Else one process is left alone with them at the end.
-    places = {part: place for place, part in enumerate(LONGEST)}
-    items.sort(key=lambda item: min((places[part] for part in LONGEST if part in item.path.stem), default=len(LONGEST)))
+    place = {stem: number for number, stem in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
 
 
-def _shares_with_its_module(item: pytest.Item) -> bool:
-    """Whether it asks for something that is made once per module: a trained model, a browser, a Ray cluster."""
-    if not isinstance(item, pytest.Function):
-        return False
-    made = item._fixtureinfo.name2fixturedefs
-    return any(made[name][-1].scope == "module" for name in item.fixturenames if name in made)
+class _Dealt(LoadScopeScheduling):  # type: ignore[misc]
+    """Module by module in the order of collection, and test by test where modules are taken apart."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return nodeid if PurePosixPath(module).stem in APART else module
+
+
+# Not by marks: pytest-xdist 3.8 drops the groups of ``--dist loadgroup`` with pytest 9.2 (its issue 1386).
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Dealt:
+    config.option.loadscopereorder = False  # by the number of tests, which says little about their time
+    return _Dealt(config, log)
 
 
 @pytest.fixture
