@@ -19,10 +19,10 @@ demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	$(PYTEST) -n 4 --dist worksteal -m "not slow"
+	$(PYTEST) -n 4 -m "not slow"
 
 slow: $(STAMP) browser
-	$(PYTEST) -n 2 --dist worksteal -m slow
+	$(PYTEST) -n 2 -m slow
 
 lint: $(STAMP) frontend
 	$(BIN)/ruff check .

@@ -5,8 +5,8 @@
 Unit embeddings around 200 directions, every tenth row of half of them labelled from the start. *Answer* adds a label to
 the beliefs over all rows; *question* takes the answer in and finds the next row among at most 10,000 of them; *anew*
 propagates all labels over the whole graph. *Same class* is the share of the rows that the labels make clear (certainty
-of at least ¼) for which both say the same. In a pool of more than 20,000 rows the neighbours of a row are drawn from its own
-direction, as looking for them is not what is measured. Milliseconds, medians; Markdown.
+of at least ¼) for which both say the same. In a pool of more than 20,000 rows the neighbours of a row are drawn from
+its own direction, as looking for them is not what is measured. Milliseconds, medians; Markdown.
 """
 
 from __future__ import annotations

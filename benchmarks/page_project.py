@@ -1,4 +1,4 @@
-"""A synthetic project of many rows: real records, real pictures, and an seen of Gaussian clusters."""
+"""A synthetic project of many rows: real records, real pictures, and a round of Gaussian clusters."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _round(folder: Path, class_ids: list[str], is_test: BoolArray, rng: np.rando
     owners = [*class_ids, *[None] * (N_SLOTS - N_OLD)]
     facts = {"model_id": "synthetic", "n_old": N_OLD, "n_slots": N_SLOTS, "class_ids": owners}
     seen = write_round_view(folder, 0, slots, probs, features, LabelView.empty(is_test), facts)
-    say(f"seen, with the map: {time.perf_counter() - started:.0f} s")
+    say(f"round, with the map: {time.perf_counter() - started:.0f} s")
     aside.unlink()
     return seen
 

@@ -174,11 +174,17 @@ def training(studio: Studio) -> None:
     page = studio.go("label")
     expect(page.get_by_role("heading", name="All questions are answered")).to_be_visible()
     page.keyboard.press("Enter")
-    page.wait_for_function(
-        "() => document.querySelector('.job-loss polyline')?.points.length >= 4", timeout=TRAINING_MS
-    )
+    page.wait_for_function(IS_TRAINING, timeout=TRAINING_MS)
     studio.shoot("training")
     expect(page.locator(".card")).to_be_visible(timeout=TRAINING_MS)
+
+
+IS_TRAINING = """() => {
+  const panel = document.querySelector(".job-panel");
+  const share = panel?.querySelector("[role=progressbar]").ariaValueNow;
+  return panel?.querySelector("strong").textContent.startsWith("Training") && Number(share) >= 30;
+}"""
+"""A third of a round is trained: the bar and the time left have something to show."""
 
 
 def rounds(studio: Studio) -> None:

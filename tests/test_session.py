@@ -28,7 +28,7 @@ from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome, TrainingJob
 from agcd.types import IntArray, Prediction
 from support import TESTS
-from support.blobs import Blobs, fast_config, make_blobs, make_session
+from support.blobs import Blobs, fast_config, make_blobs, make_session, work_through
 
 RUN_FILES = {
     *("config.json", "log.jsonl", "model.safetensors", "mapping.json", "predictions.parquet"),
@@ -330,37 +330,24 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from support.blobs import fast_config, make_blobs, make_session
-blobs = make_blobs()
-session = make_session(blobs, Path(sys.argv[1]), fast_config(base_epochs=6, round_epochs=6))
-for _ in range(3):
-    session.train()
-    query = session.ask()
-    session.tell(query.rows, blobs.names(query.rows))
-print(session.latest.fitted.model_id)
+from support.blobs import work_through
+work_through(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
-    here = str(TESTS)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-    def start(folder: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", SCRIPT, str(folder), here]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-    unbroken, _ = start(tmp_path / "unbroken").communicate(timeout=120)
+    unbroken = work_through(tmp_path / "unbroken")
     broken, kills = tmp_path / "broken", 0
     for wanted in ("runs/000/log.jsonl", "runs/000/done.json", "runs/001/log.jsonl", "runs/002/log.jsonl"):
-        process = start(broken)
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(broken), str(TESTS)], env=environment)
         while process.poll() is None and not (broken / wanted).exists():
             time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
     assert kills >= 2
-    resumed, _ = start(broken).communicate(timeout=120)
-    assert resumed == unbroken != ""
+    assert work_through(broken) == unbroken != ""
     logs = [json.loads(line) for line in (broken / "runs/001/log.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in logs] == list(range(6))
 

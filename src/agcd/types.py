@@ -19,6 +19,8 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.floating[Any]]
 BoolArray = NDArray[np.bool_]
 Phase = Literal["confident", "informative"]
+Growth = Literal["slots", "features", "picks", "pairs"]
+"""What the work of a strategy grows with, beside the rows of the pool; see ``grows_with``."""
 
 UNLABELLED = -1
 
@@ -218,6 +220,20 @@ def needs(*fields: str) -> Callable[[_Function], _Function]:
 
     def declare(strategy: _Function) -> _Function:
         strategy.needs = frozenset(fields)  # type: ignore[attr-defined]
+        return strategy
+
+    return declare
+
+
+def grows_with(growth: Growth) -> Callable[[_Function], _Function]:
+    """Declares what a strategy does with each row of the pool, from which ``agcd estimate`` reckons its time.
+
+    ``slots``: reads its probabilities. ``features``: reads its features too, or compares it with the labels.
+    ``picks``: compares it with as many rows as are picked. ``pairs``: compares it with all other rows.
+    """
+
+    def declare(strategy: _Function) -> _Function:
+        strategy.growth = growth  # type: ignore[attr-defined]
         return strategy
 
     return declare

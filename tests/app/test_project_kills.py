@@ -12,10 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from agcd.app.project import Project
 from support import TESTS
-from support.projects import make_project, predictions
+from support.projects import make_project, predictions, work_through
 
 HERE = str(TESTS)
 BATCH = 3
@@ -34,28 +35,14 @@ LOOP = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from agcd.app.answers import write_answers
-from agcd.app.model import ask, train
-from agcd.app.project import Project
-from support.projects import true_answers
-with Project.open(Path(sys.argv[1])) as project:
-    while project.n_finished < 3:
-        if project.snapshot().is_due:
-            train(project)
-        else:
-            write_answers(project, true_answers(project, ask(project, 4)))
+from support.projects import work_through
+work_through(Path(sys.argv[1]))
 """
 
 
 def start(script: str, folder: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", script, str(folder), HERE]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-
-
-def finish(script: str, folder: Path) -> None:
-    process = start(script, folder)
-    process.communicate(timeout=120)
-    assert process.returncode == 0
 
 
 def kill(process: subprocess.Popen[str]) -> bool:
@@ -86,7 +73,9 @@ def test_kills_while_labelling_lose_and_double_nothing(tmp_path: Path) -> None:
         assert set(stored.values()) == {1}
         assert len(stored) % BATCH == 0, "a batch is stored whole or not at all"
     assert kills >= 4
-    finish(LABEL, folder)
+    process = start(LABEL, folder)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
     stored = labels_per_row(folder)
     assert len(stored) == 36
     assert set(stored.values()) == {1}
@@ -94,11 +83,12 @@ def test_kills_while_labelling_lose_and_double_nothing(tmp_path: Path) -> None:
         assert len(project.labels().registry.classes) == 3 + 36
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_kills_during_the_loop_change_nothing(tmp_path: Path) -> None:
     make_project(tmp_path).close()
     unbroken, broken, kills = tmp_path / "unbroken", tmp_path / "project", 0
     shutil.copytree(broken, unbroken)
-    finish(LOOP, unbroken)
+    work_through(unbroken)
     for wanted in ("runs/000/log.jsonl", "runs/001/query.json", "runs/001/log.jsonl", "runs/002"):
         process = start(LOOP, broken)
         while process.poll() is None and not (broken / wanted).exists():
@@ -106,7 +96,7 @@ def test_kills_during_the_loop_change_nothing(tmp_path: Path) -> None:
         kills += kill(process)
         assert set(labels_per_row(broken).values()) <= {1}
     assert kills >= 3
-    finish(LOOP, broken)
+    work_through(broken)
     assert labels_per_row(broken) == labels_per_row(unbroken)
     assert sum(labels_per_row(broken).values()) == 8
     with Project.open(broken) as project, Project.open(unbroken) as other:

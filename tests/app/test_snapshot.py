@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agcd.app.labels import How, LabelView
 from agcd.app.rounds import NO_SLOT, RoundView, audit_of, slot_owners
-from agcd.app.snapshot import SOURCES, Snapshot
+from agcd.app.snapshot import SOURCES, Group, Snapshot
 from agcd.app.store.events import LabelEvent, voided_ids
-from support.snapshots import IS_TEST, N_ROWS, made_up_round, snapshots
+from support.snapshots import IS_TEST, N_ROWS, N_SLOTS, made_up_round, snapshots
 
 SEEDS = range(12)
 
@@ -55,6 +55,16 @@ def test_a_moment_agrees_with_loops_over_all_answers(seed: int) -> None:
             assert snapshot.size(group) == says[snapshot.number(group)]
         settled = {row for row, e in answers.items() if e.kind in ("label", "junk")} | {*labels.rows((How.ACCEPTED,))}
         assert {*np.flatnonzero(labels.settled)} == settled | {*np.flatnonzero(IS_TEST)}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_first_members_are_the_first_of_all(seed: int) -> None:
+    for snapshot in snapshots(seed):
+        everything = Group(None, tuple(range(N_SLOTS)), True)
+        for group in (everything, *snapshot.groups.values()):
+            members = snapshot.members(group).tolist()
+            for n in (0, 1, 4, N_ROWS):
+                assert snapshot.members(group, n).tolist() == members[:n]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -101,6 +101,7 @@ def test_bad_input_is_one_sentence_exit_code_2_and_nothing_written(
     assert not out.exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_bench_prints_the_table_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGCD_CACHE", str(tmp_path / "cache"))
@@ -193,6 +194,7 @@ def test_a_mistyped_benchmark_is_told_and_not_taken_for_an_old_spelling(
     assert "note:" not in err
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_old_spelling_of_a_grid_runs_it(tmp_path: Path) -> None:
     places = ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "--jobs", "1"]
     settings = ["--set", "train.base_epochs=1", "--set", "train.projector_width=16"]

@@ -16,6 +16,7 @@ from agcd.lab import demo
 from support.benches import SMALL, toy_folder
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("has_images", [True, False])
 def test_the_demo_ends_in_a_project_of_the_same_images(
     has_images: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

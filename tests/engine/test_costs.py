@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from agcd.engine.machine import from_json, machine_key, this_machine
 from agcd.errors import ConfigError
 from agcd.io import read_json, write_json
 from agcd.strategies import list_strategies
+from agcd.types import Growth, IntArray, PoolView, grows_with
 from support.datasets import toy_rows
 from support.machines import MACHINE
 
@@ -144,6 +146,11 @@ def test_dials_that_are_at_their_end_are_not_offered() -> None:
     assert what_if(SIZE, least, replace(MACHINE, pooled=None)) == []
 
 
+def from_outside(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
+    """Picks the first rows."""
+    return view.rows[:budget]
+
+
 @pytest.mark.parametrize("name", list(list_strategies()))
 def test_every_strategy_has_a_law_of_growth(name: str) -> None:
     small, large = selection_cells(name, 100, 10, 64, 5), selection_cells(name, 200, 20, 64, 10)
@@ -158,6 +165,27 @@ def test_strategies_that_compare_rows_grow_with_the_budget_and_margins_do_not() 
 def test_strategies_that_compare_all_rows_grow_with_their_square_up_to_their_candidates() -> None:
     assert selection_cells("widest_reach", 200, 10, 64, 5) == 4 * selection_cells("widest_reach", 100, 10, 64, 5)
     assert selection_cells("widest_reach", 10**6, 10, 64, 5) == selection_cells("widest_reach", 10**4, 10, 64, 5)
+
+
+@pytest.mark.parametrize(
+    ("growth", "n_cells"),
+    [("slots", 100 * 10), ("features", 100 * 74), ("picks", 100 * 74 * 5), ("pairs", 100 * 74 * 100)],
+)
+def test_a_strategy_from_outside_grows_as_it_declares(
+    growth: Growth, n_cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "from_outside", grows_with(growth)(partial(from_outside)))
+    assert selection_cells(f"{__name__}:from_outside", 100, 10, 64, 5) == n_cells
+
+
+def test_a_strategy_that_declares_no_growth_is_taken_to_compare_rows_with_its_picks() -> None:
+    assert selection_cells(f"{__name__}:from_outside", 100, 10, 64, 5) == selection_cells("coreset", 100, 10, 64, 5)
+
+
+def test_a_growth_that_is_none_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_outside, "growth", "cubes", raising=False)
+    with pytest.raises(ConfigError, match="grows with 'cubes'; it must be one of slots, features, picks, pairs"):
+        selection_cells(f"{__name__}:from_outside", 100, 10, 64, 5)
 
 
 def test_sizes_are_read_from_a_data_set() -> None:

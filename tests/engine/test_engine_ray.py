@@ -38,7 +38,6 @@ from agcd.engine.ray import RayEngine  # noqa: E402
 
 # Ray Data sets its own deprecated options when it is first used, and leaves sockets to the garbage collector.
 pytestmark = [
-    pytest.mark.xdist_group("ray"),  # one process has the cluster: to start one takes half a minute
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
@@ -54,6 +53,7 @@ def engine() -> Iterator[RayEngine]:
     with pytest.MonkeyPatch.context() as patch:
         places = [str(TESTS), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(places))
+        patch.setenv("RAY_worker_niceness", "0")  # it is 15, with which workers wait for all other tests
         list(engine.run(abs, [(1,)]))
     yield engine
     engine.close()

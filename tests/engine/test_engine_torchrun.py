@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,16 +112,8 @@ class Trained:
         return read_log(self.folder / str(size) / name / LOG)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     return Trained(tmp_path_factory.mktemp("trained"))
 
 
@@ -303,15 +295,17 @@ def test_a_broken_run_leaves_no_process_and_goes_on_to_the_same_end(
     assert_same_weights(outcome, trained.outcomes[2, "long"])
 
 
-def test_what_is_finished_counts_though_every_process_aborts_afterwards(
+def test_what_is_finished_counts_and_is_measured_though_every_process_aborts_afterwards(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config, job = trained.jobs["simgcd"]
     break_ranks(monkeypatch, ABORT_AT_THE_END)
-    outcome = TorchrunEngine(2).fit(config, replace(job, run_dir=tmp_path))
+    measured = replace(job, run_dir=tmp_path, evaluate=lambda fitted: {"acc_all": 0.5})
+    outcome = TorchrunEngine(2).fit(config, measured)
     assert_same_weights(outcome, trained.outcomes[2, "simgcd"])
     assert "after the model was complete" in caplog.text
     assert sorted(path.name for path in tmp_path.iterdir()) == [CHECKPOINT, LOG]
+    assert read_log(tmp_path / LOG)[-1]["evaluation"] == {"acc_all": 0.5}
 
 
 def test_the_final_model_is_measured_and_nothing_is_left_behind_without_a_folder(
@@ -333,12 +327,6 @@ def test_the_final_model_is_measured_and_nothing_is_left_behind_without_a_folder
     assert measured == [outcome.fitted]
     assert seen == [0, 1, 2]
     assert not list(tmp_path.iterdir())
-
-
-def test_the_last_line_of_the_log_has_the_figures_of_the_final_model(trained: Trained, tmp_path: Path) -> None:
-    config, job = trained.jobs["one step"]
-    TorchrunEngine(2).fit(config, replace(job, run_dir=tmp_path, evaluate=lambda fitted: {"acc_all": 0.5}))
-    assert read_log(tmp_path / LOG)[-1]["evaluation"] == {"acc_all": 0.5}
 
 
 @needs_proc

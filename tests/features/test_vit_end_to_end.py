@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +59,6 @@ with Project.open(Path(sys.argv[1])) as project:
         else:
             answer_all(project)
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """As in the processes that are killed: equal weights need equal orders of summation."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def vit_settings(folder: Path, **backbone: Any) -> dict[str, Any]:
@@ -143,6 +133,7 @@ def weights(project: Project, number: int) -> dict[str, Tensor]:
     return load_tensors(project.run_folder(number) / "model.safetensors")[0]
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(("killed_in", "cache"), [(0, "store"), (1, "off")])
 def test_a_killed_run_ends_with_the_weights_of_an_unbroken_one(killed_in: int, cache: str, tmp_path: Path) -> None:
     make_project(tmp_path, vit_settings(tmp_path, cache=cache)).close()

@@ -25,6 +25,7 @@ def run_grid(out: Path, strategies: list[str], seeds: int = 1) -> str:
     return report_bench(cells, out, out / "cache", engine=open_engine(processes=2), progress=said.append)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_grid_writes_tidy_results_and_tables_and_shares_the_base(tmp_path: Path) -> None:
     text = run_grid(tmp_path, ["none", "random", "adaptive_novel"], seeds=2)
     rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
@@ -44,6 +45,7 @@ def test_a_grid_writes_tidy_results_and_tables_and_shares_the_base(tmp_path: Pat
         assert row["on_test"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_running_the_grid_again_computes_nothing(tmp_path: Path) -> None:
     first = run_grid(tmp_path, ["random"])
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").glob("*/model.safetensors")}

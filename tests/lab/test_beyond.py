@@ -234,6 +234,7 @@ def test_the_gain_after_each_round() -> None:
     assert cells_of_line(text, "New") == [f"{2.0 * number:+.1f} [–]" for number in range(1, 6)]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_whole_comparison_runs_resumes_and_writes_everything(tmp_path: Path) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
     settings: dict[str, Any] = {"train": FAST | {"base_epochs": 1, "round_epochs": 1}, "query": {"rounds": 1}}

@@ -16,6 +16,7 @@ from agcd.lab.demo import RIVAL, SETTINGS, STRATEGY, run_demo
 from support.benches import SMALL, toy_folder
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_demo_prints_the_rounds_and_writes_the_report(tmp_path: Path, capsys: Any) -> None:
     folder = str(toy_folder(tmp_path / "images"))
     report = run_demo(tmp_path / "out", 0, folder, SMALL, console=Console(width=110)).report
@@ -29,12 +30,14 @@ def test_the_demo_prints_the_rounds_and_writes_the_report(tmp_path: Path, capsys
     assert {"accuracy.png", "balance.png", "confidence.png", "map.png", "classes-01.png"} <= figures
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_demo_runs_on_embeddings_too(tmp_path: Path) -> None:
     report = run_demo(tmp_path, 1, "toy", SMALL, console=Console(width=110)).report
     assert "widest_reach" in report.read_text(encoding="utf-8")
     assert not (tmp_path / "figures" / "classes-01.png").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_broken_image_never_stops_a_benchmark(tmp_path: Path) -> None:
     cells = make_cells([str(toy_folder(tmp_path / "images"))], ["margin"], 1, SMALL, {})
     report_bench(

@@ -177,6 +177,7 @@ def test_a_wrong_name_is_one_sentence_that_lists_the_right_ones(what: str, name:
         find_wanted(what, name)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_tables_on_real_runs_share_them_and_a_second_call_runs_nothing(tmp_path: Path) -> None:
     out, said = tmp_path / "out", list[str]()
     study = open_study("toy", 1, SETTINGS, {}, tmp_path / "cache")
@@ -193,6 +194,7 @@ def test_tables_on_real_runs_share_them_and_a_second_call_runs_nothing(tmp_path:
     assert all(f"{MEASURES[m].title}" in first for m in ACCURACIES)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_command_makes_a_small_table_and_says_that_it_is_small(tmp_path: Path) -> None:
     arguments = ["paper", "table", "transfer-round", "--data", "toy", "--out", str(tmp_path / "out"), "--quick"]
     result = CliRunner().invoke(app, [*arguments, "--cache", str(tmp_path / "cache"), "--jobs", "1"])

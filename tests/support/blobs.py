@@ -54,3 +54,14 @@ def fast_config(seed: int = 0, query: dict[str, Any] | None = None, **train: Any
 
 def make_session(blobs: Blobs, folder: Path, config: Config | None = None, n_slots: int = 6) -> Session:
     return Session(blobs.features, blobs.labels, config or fast_config(), n_slots, NumberedRuns(folder))
+
+
+def work_through(folder: Path) -> str:
+    """Three rounds of a session, from wherever it was broken off; the id of the last model."""
+    blobs = make_blobs()
+    session = make_session(blobs, folder, fast_config(base_epochs=6, round_epochs=6))
+    for _ in range(3):
+        session.train()
+        query = session.ask()
+        session.tell(query.rows, blobs.names(query.rows))
+    return session.latest.fitted.model_id

@@ -51,6 +51,18 @@ def answer_all(project: Project, n: int = 6) -> None:
     write_answers(project, true_answers(project, ask(project, n)))
 
 
+def work_through(folder: Path) -> None:
+    """Train and answer until three rounds are finished, from wherever the project stands."""
+    from agcd.app.model import train
+
+    with Project.open(folder) as project:
+        while project.n_finished < 3:
+            if project.snapshot().is_due:
+                train(project)
+            else:
+                answer_all(project, 4)
+
+
 def predictions(project: Project) -> dict[str, list[Any]]:
     """What is said of every image now, by column."""
     return prediction_table(project, project.trained_snapshot())

@@ -48,7 +48,7 @@ def made_up_round(seed: int) -> RoundView:
     top_probs = np.round(top_probs, 1).astype(np.float16)  # equal ones, so that ties matter
     top_slots[[3, 30]] = NO_SLOT
     rows = np.flatnonzero(~IS_TEST & (top_slots[:, 0] != NO_SLOT))
-    order = rows[np.argsort(top_slots[rows, 0], kind="stable")]
+    order = rows[np.lexsort((-top_probs[rows, 0], top_slots[rows, 0]))]
     starts = np.concatenate([[0], np.cumsum(np.bincount(top_slots[rows, 0], minlength=N_SLOTS))])
     facts = {"n_old": 3, "n_slots": N_SLOTS, "class_ids": ["c0", "c1", "c2", *[None] * (N_SLOTS - 3)]}
     xy = rng.normal(size=(N_ROWS, 2)).astype(np.float32)

@@ -188,7 +188,7 @@ def _class_strip(snapshot: Snapshot, group: Group) -> ClassStrip:
         group.name,
         group.is_new,
         snapshot.size(group),
-        snapshot.members(group)[:_THUMBNAILS],
+        snapshot.members(group, _THUMBNAILS),
         labelled[snapshot.labels.how(labelled) != How.GIVEN],
         purity=inside.get(snapshot.number(group), 0) / n_checked if is_checked else None,
         n_checked=n_checked if is_checked else None,

@@ -194,15 +194,17 @@ class Snapshot:
             return np.full(len(rows), NO_SLOT, np.int64)
         return np.asarray(self.round.top_slots[rows, 0], np.int64)
 
-    def members(self, group: Group) -> IntArray:
-        """The train rows that the model gives to a group, the most probable first; junk is left out."""
+    def members(self, group: Group, n: int | None = None) -> IntArray:
+        """The train rows that the model gives to a group, the most probable first, or the first ``n`` of them; junk is
+        left out."""
         if self.round is None or not group.slots:
             return _NO_ROWS
-        rows: IntArray = np.concatenate([self.round.members(slot) for slot in group.slots])
+        looked_at = None if n is None else n + self.labels.n(How.JUNK)
+        rows: IntArray = np.concatenate([self.round.members(slot)[:looked_at] for slot in group.slots])
         rows = rows[~self._is_junk[rows]]
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.round.top_probs[rows, 0].astype(np.float32), kind="stable")]
-        return rows
+        return rows[:n]
 
     @cached_property
     def _is_junk(self) -> BoolArray:

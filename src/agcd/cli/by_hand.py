@@ -57,7 +57,6 @@ def _take_over(cell: Cell, project: Project, out: Path, cache_dir: Path) -> None
     shutil.copytree(cache_dir / "features", project.folder / "cache" / "features", copy_function=_link)
     base = open_session(cell, prepare(cell, cache_dir), out).train()
     assert base.folder is not None
-    assert base.folder is not None
     shutil.copytree(base.folder, project.run_folder(0), ignore=shutil.ignore_patterns(".lock"))
 
 

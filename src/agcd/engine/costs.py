@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agcd.config import Config
-from agcd.strategies import get_strategy, strategy_options
+from agcd.strategies import get_strategy, growth_of, strategy_options
 from agcd.types import Dataset
 
 KMEANS_STARTS = 3
@@ -22,9 +22,6 @@ PREDICTION_BYTES = 32
 """One row of predictions.parquet."""
 BLOCK_BYTES = 400_000_000
 """What one block of inference and its intermediate results take at most."""
-BY_SLOTS, BY_FEATURES, BY_PAIRS = ("uncertainty", "novelty"), ("open_set",), ("reach", "herding")
-"""Modules of strategies that look at each row's probabilities, or at its features too, or compare all rows; others
-compare rows with those they pick."""
 
 
 class Line(NamedTuple):
@@ -131,17 +128,18 @@ def estimate(size: Size, config: Config, machine: Machine) -> Costs:
 
 
 def selection_cells(strategy: str, n_rows: int, n_slots: int, dim: int, budget: int) -> int:
-    """How the work of a strategy grows: with rows and slots, or dimensions too, and with the pairs it compares.
+    """The work of a strategy by what it says that it grows with (``agcd.types.grows_with``).
 
     Strategies that compare rows with their picks are often faster than that, as they skip some.
     """
-    chosen = get_strategy(strategy)
-    module = chosen.__module__.rpartition(".")[2]
-    n_rows = min(n_rows, strategy_options(chosen).get("max_candidates") or n_rows)
-    if module in BY_SLOTS:
-        return n_rows * n_slots
-    n_compared = 1 if module in BY_FEATURES else n_rows if module in BY_PAIRS else budget
-    return n_rows * (n_slots + dim) * n_compared
+    n_rows = min(n_rows, strategy_options(get_strategy(strategy)).get("max_candidates") or n_rows)
+    per_row = {
+        "slots": n_slots,
+        "features": n_slots + dim,
+        "picks": (n_slots + dim) * budget,
+        "pairs": (n_slots + dim) * n_rows,
+    }
+    return n_rows * per_row[growth_of(strategy)]
 
 
 def _budget(size: Size, config: Config) -> int:

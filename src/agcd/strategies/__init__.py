@@ -6,6 +6,7 @@ A strategy is a function ``(view, budget, rng, **options) -> rows``: rows of the
 
 A strategy that reads ``PoolView.labelled_probs``, which costs a pass of every earlier model, says so beside its name:
 ``@needs("labelled_probs")`` (``agcd.types``) or an attribute ``needs = {"labelled_probs"}``. For all others it is None.
+How its work grows it says by ``@grows_with("slots")``, or ``features``, ``picks``, ``pairs``.
 
 Probabilities (n, K) and features (n, d) may be memory maps in float16, float32 or float64. All built-in strategies
 read them in blocks, so that beyond the inputs they hold at most 150 bytes per row and a few blocks of a megabyte per
@@ -22,7 +23,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from agcd.arrays import each_block, floats
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
 from agcd.plugins import Registry
 from agcd.strategies import alfa_mix, badge, coverage, diversity, herding, novelty, open_set, reach, uncertainty
-from agcd.types import FloatArray, IntArray, OneByOne, PoolView
+from agcd.types import FloatArray, Growth, IntArray, OneByOne, PoolView
 
 Strategy = Callable[..., IntArray]
 
@@ -87,6 +88,17 @@ def has_phases(name: str) -> bool:
 def needed_fields(name: str) -> frozenset[str]:
     """The fields of ``PoolView`` that are filled only because the strategy declares that it reads them."""
     return frozenset(getattr(get_strategy(name), "needs", ()))
+
+
+def growth_of(name: str) -> Growth:
+    """What the strategy's work grows with; taken to be its picks where it does not say.
+
+    That is the dearest a strategy can afford on a pool of any size: one that compares all pairs has to say so.
+    """
+    growth: Growth = getattr(get_strategy(name), "growth", "picks")
+    if growth not in get_args(Growth):
+        raise ConfigError(f"Strategy {name!r} grows with {growth!r}; it must be one of {', '.join(get_args(Growth))}.")
+    return growth
 
 
 def list_strategies() -> dict[str, str]:

@@ -10,9 +10,10 @@ from scipy.special import softmax
 from agcd.arrays import Float64Array, blocks, confidence_and_slot, each_block, squared_distances, unit
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import kmeans
-from agcd.types import IntArray, PoolView
+from agcd.types import IntArray, PoolView, grows_with
 
 
+@grows_with("picks")
 def alfa_mix(
     view: PoolView,
     budget: int,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from agcd.arrays import Float64Array, each_block, subsample
-from agcd.types import FloatArray, IntArray, PoolView
+from agcd.types import FloatArray, IntArray, PoolView, grows_with
 
 ROUNDING = 1e-12
 """A squared distance below this share of the two squared norms is rounding error of float64: it counts as zero."""
@@ -21,6 +21,7 @@ DRAWS_PER_MEASUREMENT = 1 / 8
 """The pool is measured again once so many draws per row were made since the last time."""
 
 
+@grows_with("picks")
 def badge(view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int | None = None) -> IntArray:
     """Picks rows whose loss gradients are large and unlike each other (k-means++ on gradient embeddings).
 

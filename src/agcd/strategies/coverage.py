@@ -18,7 +18,7 @@ from agcd.arrays import Float64Array, blocks, floats, rank_within, squared_dista
 from agcd.errors import ConfigError
 from agcd.strategies.diversity import nearest_labelled
 from agcd.strategies.uncertainty import margin
-from agcd.types import BoolArray, FloatArray, IntArray, PoolView
+from agcd.types import BoolArray, FloatArray, IntArray, PoolView, grows_with
 
 Bits = NDArray[np.uint8]
 
@@ -33,6 +33,7 @@ N_PURITY_BALLS = 1000
 """Balls by which a radius is measured, drawn at random: enough for a share to within a percent or so."""
 
 
+@grows_with("picks")
 def typiclust(
     view: PoolView,
     budget: int,
@@ -68,6 +69,7 @@ def typiclust(
     return view.rows[np.lexsort(keys)[:budget]]
 
 
+@grows_with("picks")
 def tcm(
     view: PoolView,
     budget: int,
@@ -106,6 +108,7 @@ def neighbour_distances(x: FloatArray, cluster: IntArray) -> Float64Array:
     return out
 
 
+@grows_with("picks")
 def probcover(
     view: PoolView,
     budget: int,

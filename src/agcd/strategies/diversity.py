@@ -13,12 +13,13 @@ import numpy as np
 
 from agcd.arrays import Float64Array, blocks, each_block, floats, rank_within, subsample
 from agcd.errors import ConfigError
-from agcd.types import FloatArray, IntArray, PoolView
+from agcd.types import FloatArray, IntArray, PoolView, grows_with
 
 FEWEST_CANDIDATES, MOST_CANDIDATES = 1 << 12, 1 << 17
 """Of CoreSet's exact search: bounds of what is copied into memory at a time (200 MB for 384 numbers in float32)."""
 
 
+@grows_with("picks")
 def kmeans(
     view: PoolView,
     budget: int,
@@ -56,6 +57,7 @@ def kmeans(
     return view.rows[np.lexsort((distance, -size, rank_within(cluster, distance)))[:budget]]
 
 
+@grows_with("picks")
 def coreset(view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int | None = None) -> IntArray:
     """Picks, one after another, the row farthest from everything labelled or picked so far.
 

@@ -8,12 +8,13 @@ from agcd.arrays import blocks, calibration_error, floats, margin_of, squared_di
 from agcd.errors import ConfigError
 from agcd.herding import SMALLEST_SIGMA2, coverage_by, greedy_coverage, neighbour_sigma2
 from agcd.strategies.diversity import nearest_labelled
-from agcd.types import BoolArray, FloatArray, IntArray, PoolView, needs
+from agcd.types import BoolArray, FloatArray, IntArray, PoolView, grows_with, needs
 
 TEMPERATURES = np.geomspace(0.1, 100, 61)
 """Of UHerding: from far surer than the model says to hardly any difference between rows."""
 
 
+@grows_with("pairs")
 def max_herding(
     view: PoolView,
     budget: int,
@@ -36,6 +37,7 @@ def max_herding(
     return _herd(view, x, known, np.ones(len(x)), budget, sigma2)
 
 
+@grows_with("pairs")
 @needs("labelled_probs")
 def uncertainty_herding(
     view: PoolView,

@@ -13,37 +13,43 @@ import numpy as np
 
 from agcd.arrays import Float64Array, confidence_and_slot, lowest, rank_within
 from agcd.errors import ConfigError, did_you_mean
-from agcd.types import IntArray, PoolView
+from agcd.types import IntArray, PoolView, grows_with
 
 _log = logging.getLogger("agcd")
 _FILLS = ("slots", "official")
 
 
+@grows_with("slots")
 def novel_random(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     """Picks at random among the rows predicted as novel (ablation b of the paper)."""
     return _novel_first(view, budget, rng.random(len(view.rows)), confidence_and_slot(view.probs, "msp")[1], quota=0)
 
 
+@grows_with("slots")
 def novel_informative(view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin") -> IntArray:
     """Picks the least sure rows among those predicted as novel, whatever their slot (ablation c of the paper)."""
     return _novel_first(view, budget, *confidence_and_slot(view.probs, metric), quota=0)
 
 
+@grows_with("slots")
 def novel_margin(view: PoolView, budget: int, rng: np.random.Generator, *, fill: str = "slots") -> IntArray:
     """Picks an equal share per novel slot, smallest margin first."""
     return informative_novel(view, budget, rng, metric="margin", fill=fill)
 
 
+@grows_with("slots")
 def novel_entropy(view: PoolView, budget: int, rng: np.random.Generator, *, fill: str = "slots") -> IntArray:
     """Picks an equal share per novel slot, largest entropy first."""
     return informative_novel(view, budget, rng, metric="entropy", fill=fill)
 
 
+@grows_with("slots")
 def novel_msp(view: PoolView, budget: int, rng: np.random.Generator, *, fill: str = "slots") -> IntArray:
     """Picks an equal share per novel slot, lowest top probability first."""
     return informative_novel(view, budget, rng, metric="msp", fill=fill)
 
 
+@grows_with("slots")
 def confident_novel(
     view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin", fill: str = "slots"
 ) -> IntArray:
@@ -53,6 +59,7 @@ def confident_novel(
     return _novel_first(view, budget, -sure, y_slot, quota)
 
 
+@grows_with("slots")
 def informative_novel(
     view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin", fill: str = "slots"
 ) -> IntArray:
@@ -61,6 +68,7 @@ def informative_novel(
     return _novel_first(view, budget, *confidence_and_slot(view.probs, metric), quota)
 
 
+@grows_with("slots")
 def adaptive_novel(
     view: PoolView, budget: int, rng: np.random.Generator, *, metric: str = "margin", fill: str = "slots"
 ) -> IntArray:

@@ -16,7 +16,7 @@ from scipy.special import expit
 from agcd.arrays import Float64Array, confidence_and_slot, each_block, lowest, msp_of, unit
 from agcd.errors import ConfigError
 from agcd.strategies.novelty import first_of_equal_share
-from agcd.types import FloatArray, IntArray, PoolView, needs
+from agcd.types import FloatArray, IntArray, PoolView, grows_with, needs
 
 SEMANTIC_STEEPNESS = 100.0
 SEMANTIC_THRESHOLD = 0.9
@@ -31,6 +31,7 @@ LEARNING_RATE = 1e-3
 """As published: 32 items, paired, at a rate of 0.001."""
 
 
+@grows_with("features")
 def lfosa(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     """Picks the rows most surely of an old slot, judged by a two-part mixture of each slot's activations.
 
@@ -82,6 +83,7 @@ def upper_posterior(values: Float64Array, rng: np.random.Generator) -> Float64Ar
     return np.asarray(posterior[:, model.means_[:, 0].argmax()])
 
 
+@grows_with("features")
 def conal(view: PoolView, budget: int, rng: np.random.Generator) -> IntArray:
     """Picks an equal share per labelled slot of rows that are close to its labels and yet unlike any of them.
 
@@ -140,6 +142,7 @@ def _min_max(values: Float64Array) -> Float64Array:
 
 
 @needs("labelled_probs")
+@grows_with("features")
 def mq_net(view: PoolView, budget: int, rng: np.random.Generator, *, steps: int = 10_000) -> IntArray:
     """Picks rows both unsure and like old labels, in a balance learned from the answers of the last query.
 

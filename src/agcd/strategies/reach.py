@@ -8,7 +8,7 @@ from agcd import propagation
 from agcd.arrays import floats, subsample
 from agcd.asking import Asking
 from agcd.errors import ConfigError
-from agcd.types import FloatArray, IntArray, PoolView, one_by_one
+from agcd.types import FloatArray, IntArray, PoolView, grows_with, one_by_one
 
 
 class PoolAsking:
@@ -46,6 +46,7 @@ class PoolAsking:
         return int(np.searchsorted(self.rows, row))
 
 
+@grows_with("pairs")
 @one_by_one(PoolAsking)
 def propagation_herding(
     view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int = 10_000, n_neighbours: int = 10
@@ -67,6 +68,7 @@ def propagation_herding(
     return np.asarray(rows, dtype=np.int64)
 
 
+@grows_with("pairs")
 def widest_reach(
     view: PoolView, budget: int, rng: np.random.Generator, *, max_candidates: int = 10_000, n_neighbours: int = 10
 ) -> IntArray:

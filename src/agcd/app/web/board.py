@@ -54,9 +54,9 @@ def _sort_key(snapshot: Snapshot, group: Group, sort: str) -> tuple[object, ...]
 
 def board_card(server: ServerState, snapshot: Snapshot, group: Group) -> BoardCard:
     """Everything about one class or group, with a few of its pictures."""
-    members, seen = snapshot.members(group), snapshot.round
+    members, seen = snapshot.members(group, N_SHOWN), snapshot.round
     # A class that the last model does not know yet has no members; its labelled rows stand for it.
-    typical = members[:N_SHOWN] if len(members) else snapshot.labelled(group)[:N_SHOWN]
+    typical = members if len(members) else snapshot.labelled(group)[:N_SHOWN]
     return BoardCard(
         key=group.key,
         class_id=group.info.id if group.info else None,
@@ -111,6 +111,9 @@ def names(server: ServerState, snapshot: Snapshot) -> list[ClassName]:
     """Every class that can be chosen by typing, the largest first: also one that nothing carries any more."""
     standing = [info for info in snapshot.labels.registry.infos if info.merged_into is None]
     groups = [snapshot.groups.get(f"c-{info.id}", Group(info, (), not info.is_old)) for info in standing]
+    # All pictures at once: one by one they would take most of the time.
+    first = [exemplars(snapshot, group, n=1) for group in groups]
+    thumbs = iter(server.thumbs(snapshot, [row for rows in first for row in rows]))
     found = [
         ClassName(
             class_id=info.id,
@@ -120,9 +123,9 @@ def names(server: ServerState, snapshot: Snapshot) -> list[ClassName]:
             is_retired=info.retired,
             n_labels=len(snapshot.labelled(group)),
             size=snapshot.size(group),
-            exemplar=next(iter(server.thumbs(snapshot, exemplars(snapshot, group, n=1))), None),
+            exemplar=next(thumbs) if rows else None,
         )
-        for info, group in zip(standing, groups, strict=True)
+        for info, group, rows in zip(standing, groups, first, strict=True)
     ]
     return sorted(found, key=lambda name: (-name.size, name.name.casefold()))
 
@@ -246,6 +249,6 @@ def _centre(snapshot: Snapshot, seen: RoundView, group: Group) -> FloatArray:
     """The mean of what people labelled, or else of the surest members."""
     rows = snapshot.labelled(group)[:200]
     if not len(rows):
-        rows = snapshot.members(group)[:50]
+        rows = snapshot.members(group, 50)
     mean = seen.vectors(rows).mean(0)
     return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))

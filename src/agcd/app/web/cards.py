@@ -108,7 +108,7 @@ def exemplars(snapshot: Snapshot, group: Group, row: int = -1, n: int = N_EXEMPL
     """Pictures that show what the class is: labelled by people first, then those the model is surest of."""
     labelled = [other for other in snapshot.labelled(group)[: 2 * n].tolist() if other != row]
     human, more = labelled[:_HUMAN_EXEMPLARS], labelled[_HUMAN_EXEMPLARS:]
-    sure = [other for other in snapshot.members(group)[: 4 * n].tolist() if other != row and other not in human]
+    sure = [other for other in snapshot.members(group, 4 * n).tolist() if other != row and other not in human]
     return (human + sure + more)[:n]
 
 
