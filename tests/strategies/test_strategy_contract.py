@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agcd.strategies import get_strategy, list_strategies, needed_fields, select, strategy_options
+from agcd.strategies import (
+    get_strategy,
+    list_strategies,
+    needed_fields,
+    open_one_by_one,
+    select,
+    strategy_options,
+)
 from agcd.types import FloatArray, IntArray, PoolView
 
 every_strategy = pytest.mark.parametrize("name", sorted(list_strategies()))
@@ -69,6 +76,20 @@ def test_first_docstring_line_stands_alone_and_says_what_is_picked(name: str) ->
 @pytest.mark.parametrize("budget", [1, 7, 60, 1000])
 def test_returns_min_of_budget_and_pool_distinct_rows_of_the_pool(name: str, budget: int) -> None:
     ask_and_check(name, make_view(), budget)
+
+
+@every_strategy
+@pytest.mark.parametrize("y_slot", [2, 7, 11], ids=["a known class", "a free slot", "a class without a slot"])
+def test_asked_one_by_one_it_asks_distinct_rows_of_the_pool_whatever_is_answered(name: str, y_slot: int) -> None:
+    view, rows = make_view(), []
+    asking = open_one_by_one(view, name, 12, np.random.default_rng(0))
+    for _ in range(12):
+        rows.append(asking.next())
+        asking.tell(rows[-1], y_slot)
+    assert len(set(rows)) == 12
+    assert set(rows) <= set(view.rows.tolist())
+    again = open_one_by_one(view, name, 12, np.random.default_rng(0))
+    assert again.next() == rows[0]
 
 
 @every_strategy
