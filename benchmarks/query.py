@@ -50,7 +50,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 PARTS = {
     "neighbour_graph": "neighbours",
-    "spread": "spreading labels",
+    "propagate_labels": "propagating labels",
     "widest_reach": f"picking {BUDGET} rows",
 }
 """What the functions of ``agcd.propagation`` do."""
