@@ -58,8 +58,7 @@ def measure(n: int) -> str:
     y_class = np.full(n, -1)
     y_class[labelled] = truth[labelled]
     beliefs = Beliefs(graph, N_CLASSES)
-    for c in range(N_OLD):
-        beliefs.add(np.flatnonzero(y_class == c), c)
+    beliefs.add_all(y_class)
     sample = np.random.default_rng(1).permutation(n)[:N_ASKED]
     asking = Asking(x[sample], y_class[sample])
     answers, questions = [], []

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, eye_array
 
 from agcd.arrays import unit
 from agcd.beliefs import Beliefs
-from agcd.herding import neighbour_sigma2
+from agcd.herding import coverage_by, neighbour_sigma2
 from agcd.propagation import N_NEIGHBOURS, nearest, normalised_graph
 from agcd.types import BoolArray, FloatArray, IntArray
 
@@ -54,16 +54,14 @@ class Asking:
         near, cosine = nearest(x, min(max(KERNEL_NEIGHBOURS, n_neighbours), len(x) - 1))
         closest = np.argsort(-cosine, axis=1, kind="stable")[:, :n_neighbours]
         graph = normalised_graph(np.take_along_axis(near, closest, 1), np.take_along_axis(cosine, closest, 1))
-        labelled = np.flatnonzero(y_class >= 0)
         self.beliefs = Beliefs(graph, int(y_class.max(initial=-1)) + 1)
-        for c in np.unique(y_class[labelled]).tolist():
-            self.beliefs.add(np.flatnonzero(y_class == c), c)
+        self.beliefs.add_all(y_class)
         self.kernel = coverage_kernel(near, cosine, neighbour_sigma2(x))
         self.covered = np.zeros(len(x), np.float32)
         self.may_ask = y_class < 0 if may_ask is None else may_ask & (y_class < 0)
-        self.worth = (y_class < 0).astype(np.float32)
-        """(n,): 0 for labelled rows, whose being covered is worth nothing, else 1."""
-        self.cover(labelled)
+        self._unlabelled = y_class < 0
+        self._weights = self._weigh()
+        self.cover(np.flatnonzero(y_class >= 0))
 
     def next(self) -> int:
         """The row to ask about next; it is an error if none is left."""
@@ -75,10 +73,9 @@ class Asking:
 
     def gains(self) -> Floats:
         """(n,): how much uncertainty each row would cover that nothing covers yet."""
-        weights = self.worth * (1 - self.beliefs.at().margin)
         rise = self.kernel.data - self.covered[self.kernel.indices]
         np.maximum(rise, 0, out=rise)
-        rise *= weights[self.kernel.indices]
+        rise *= self._weights[self.kernel.indices]
         return np.asarray(np.add.reduceat(rise, self.kernel.indptr[:-1]), np.float32)
 
     def cover(self, rows: Iterable[int]) -> None:
@@ -92,8 +89,13 @@ class Asking:
     def tell(self, row: int, y_class: int) -> None:
         """The answer to a question."""
         self.cover([row])
-        self.worth[row] = 0
+        self._unlabelled[row] = False
         self.beliefs.add(np.array([row]), y_class)
+        self._weights = self._weigh()
+
+    def _weigh(self) -> Floats:
+        """(n,): what covering each row is worth, which only answers change: nothing where it is labelled."""
+        return np.where(self._unlabelled, 1 - self.beliefs.at().margin, np.float32(0))
 
 
 def coverage_kernel(near: IntArray, cosine: Floats, sigma2: float) -> csr_array:
@@ -102,7 +104,7 @@ def coverage_kernel(near: IntArray, cosine: Floats, sigma2: float) -> csr_array:
     Each row has itself, with 1, and every row of which either is a neighbour of the other.
     """
     n, k = near.shape
-    values = np.exp(-np.maximum(2 - 2 * cosine, 0) / sigma2).astype(np.float32)
+    values = coverage_by(np.maximum(2 - 2 * cosine, 0), sigma2)
     values[near == np.arange(n)[:, None]] = 0  # a row that stands in for a neighbour it lacks
     one_way = csr_array((values.ravel(), near.ravel(), np.arange(n + 1) * k), shape=(n, n))
     return csr_array(one_way.maximum(one_way.T) + eye_array(n, dtype=np.float32), dtype=np.float32)

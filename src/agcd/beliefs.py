@@ -63,18 +63,23 @@ class Beliefs:
 
     def __init__(self, graph: csr_array, n_classes: int = 0, *, tolerance: float = TOLERANCE):
         n = graph.shape[0]
-        width = max(n_classes, 1) if n * n_classes <= TABLE_NUMBERS else min(n_classes, WIDTH)
         self._flow = Flow(graph, tolerance)
-        self._class = np.full((n, width), NO_CLASS, np.int32)
-        self._evidence = np.zeros((n, width), np.float32)
+        self._class = np.full((n, 0), NO_CLASS, np.int32)
+        self._evidence = np.zeros((n, 0), np.float32)
         """Row i has ``_evidence[i, j]`` of class ``_class[i, j]``, summed over the labels of that class."""
         self._n_labels = np.zeros(max(n_classes, 1), np.int64)
+        self._widen()
         self._sample = np.unique(np.linspace(0, n - 1, min(n, N_MEASURED)).astype(np.int64))
 
     @property
     def n_labels(self) -> IntArray:
         """(C,): the labels of each class."""
         return self._n_labels
+
+    def add_all(self, y_class: IntArray) -> None:
+        """Every row got its class (n,); −1 is none."""
+        for c in np.unique(y_class[y_class >= 0]).tolist():
+            self.add(np.flatnonzero(y_class == c), c)
 
     def add(self, rows: IntArray, y_class: int) -> None:
         """These rows got this class."""
@@ -86,8 +91,8 @@ class Beliefs:
     def remove(self, rows: IntArray, y_class: int) -> None:
         """These rows had this class and have it no longer."""
         self._n_labels[y_class] -= len(rows)
-        reached, evidence = self._flow.of(rows)
         if self._n_labels[y_class]:
+            reached, evidence = self._flow.of(rows)
             self._put(reached, y_class, -evidence)
         else:  # nothing may be left over, however small
             self._forget(y_class)
@@ -107,7 +112,9 @@ class Beliefs:
         """What the labels say about ``rows``; about all of them if None."""
         classes = self._class if rows is None else self._class[rows]
         evidence = self._weighed(rows)
-        total, unnamed = evidence.sum(1), np.float32(UNNAMED_EVIDENCE * self._middle())
+        total = evidence.sum(1)
+        measured = total[self._sample] if rows is None else self._weighed(self._sample).sum(1)
+        unnamed = np.float32(UNNAMED_EVIDENCE * _middle(measured))
         lines = np.arange(len(evidence))
         place = evidence.argmax(1)
         best = evidence[lines, place]
@@ -138,19 +145,17 @@ class Beliefs:
             classes, evidence = classes[rows], evidence[rows]
         return evidence * (1 / np.maximum(self._n_labels, 1)).astype(np.float32)[classes]
 
-    def _middle(self) -> float:
-        """The evidence that the middle one of the rows it has reached has; 1 where there is none at all."""
-        total = self._weighed(self._sample).sum(1)
-        reached = total[total > 0]
-        return float(np.median(reached)) if len(reached) else 1.0
-
     def _expect(self, y_class: int) -> None:
         """Make room for a class that was not heard of yet."""
         if y_class >= len(self._n_labels):
             more = max(y_class + 1, 2 * len(self._n_labels)) - len(self._n_labels)
             self._n_labels = np.append(self._n_labels, np.zeros(more, np.int64))
-        n, width = self._class.shape
-        wanted = len(self._n_labels) if n * len(self._n_labels) <= TABLE_NUMBERS else min(len(self._n_labels), WIDTH)
+            self._widen()
+
+    def _widen(self) -> None:
+        """Let every row keep the evidence of all classes, or of as many as there is room for."""
+        (n, width), n_classes = self._class.shape, len(self._n_labels)
+        wanted = n_classes if n * n_classes <= TABLE_NUMBERS else min(n_classes, WIDTH)
         if wanted > width:
             self._class = np.pad(self._class, ((0, 0), (0, wanted - width)), constant_values=NO_CLASS)
             self._evidence = np.pad(self._evidence, ((0, 0), (0, wanted - width)))
@@ -170,6 +175,12 @@ class Beliefs:
     def _forget(self, y_class: int) -> None:
         gone = self._class == y_class
         self._class[gone], self._evidence[gone] = NO_CLASS, 0
+
+
+def _middle(total: Floats) -> float:
+    """The middle one of the amounts of evidence that are not zero; 1 where all are."""
+    reached = total[total > 0]
+    return float(np.median(reached)) if len(reached) else 1.0
 
 
 class Flow:

@@ -173,13 +173,12 @@ class Session:
 
     def _ask_each(self, asking: OneByOne, count: int, answer: Callable[[int], str]) -> IntArray:
         slots = dict(zip(self.labels.classes, self.latest.last.slot_of_class.tolist(), strict=True))
-        first_free, rows = self.latest.n_slots, []
+        n_known, rows = len(slots), []
         for _ in range(count):
             rows.append(asking.next())
-            name = answer(rows[-1])
-            # A class that this model never heard of has no slot yet.
-            first_free += name not in slots
-            asking.tell(rows[-1], slots.setdefault(name, first_free - 1))
+            # A class that this model never heard of has no slot yet: it takes the next number after them.
+            next_number = self.latest.n_slots + len(slots) - n_known
+            asking.tell(rows[-1], slots.setdefault(answer(rows[-1]), next_number))
         return np.asarray(rows, np.int64)
 
     def tell(self, rows: IntArray, names: Sequence[str]) -> None:

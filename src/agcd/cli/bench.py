@@ -34,6 +34,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Compare strategies over data sets and seeds with a simulated oracle; resumable.",
 )
+SeedsOption = Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)]
 RoundsOption = Annotated[int | None, typer.Option(help="Active rounds; default 5, or the paper's.", min=1)]
 OldOption = Annotated[int | None, typer.Option("--n-old", help="Old classes; default half of them.")]
 RatioOption = Annotated[float, typer.Option(help="Share of the old classes' train rows that start labelled.")]
@@ -49,7 +50,7 @@ def run(
     data: DataOption,
     out: OutOption,
     strategies: Annotated[str, typer.Option(help="Comma-separated; 'none' is base training alone.")],
-    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 3,
+    seeds: SeedsOption = 3,
     rounds: RoundsOption = None,
     budget: Annotated[int | None, typer.Option(help="Questions per round; default one per novel class.")] = None,
     protocol: ProtocolOption = "quick",
@@ -80,7 +81,7 @@ def run(
 def ask(
     data: DataOption,
     strategies: Annotated[str, typer.Option(help="Comma-separated.")],
-    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 3,
+    seeds: SeedsOption = 3,
     one_by_one: Annotated[bool, typer.Option(help="Decide every question after the answer to the last.")] = False,
     budget: Annotated[
         int | None, typer.Option(help="Questions in each fifth; default one per novel class.", min=1)
@@ -110,7 +111,7 @@ def ask(
 def beyond(
     data: DataOption,
     out: OutOption,
-    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.", min=1)] = 5,
+    seeds: SeedsOption = 5,
     other_seeds: Annotated[
         int | None, typer.Option(help="Seeds of budgets and ablation; default as --seeds.", min=1)
     ] = None,

@@ -27,11 +27,11 @@ from agcd.propagation import neighbour_graph
 from agcd.rng import generator
 from agcd.session import strategy_settings
 from agcd.strategies import open_one_by_one, select
+from agcd.training.fitted import embed_rows
 from agcd.types import BoolArray, FloatArray, IntArray, PoolView
 
 N_PARTS = 5
 """Accuracy is measured after each fifth of the answers."""
-_READ_AT_ONCE = 512
 
 
 def report_asking(
@@ -44,7 +44,7 @@ def report_asking(
 ) -> str:
     """Judge all cells; Markdown tables of All and New by number of answers, mean ± deviation over seeds."""
     engine = engine or open_engine()
-    for cell in cells:
+    for cell in {cell.data: cell for cell in cells}.values():
         if cell.config.backbone.trainable_blocks and load(cell, cache_dir).dataset.paths is not None:
             raise ConfigError("Asking is judged on frozen features: add --set backbone.trainable_blocks=0.")
     compute_features(cells, cache_dir, engine, progress)
@@ -81,8 +81,7 @@ class _Pool:
         """The fifth in which a row was asked about; 0 if it never was."""
         self.n_old, self.n_classes = len(loaded.split.old_classes), len(dataset.classes)
         self.beliefs = Beliefs(neighbour_graph(self.x), self.n_classes)
-        for c in np.unique(self.y_class[self.y_class >= 0]).tolist():
-            self.beliefs.add(np.flatnonzero(self.y_class == c), c)
+        self.beliefs.add_all(self.y_class)
 
     def ask(self, cell: Cell, part: int, one_by_one: bool) -> None:
         """Ask one fifth of the questions and take the true answers."""
@@ -137,10 +136,8 @@ def _share(what: BoolArray, among: BoolArray) -> float | None:
 
 
 def _frozen(features: RowFeatures, rows: IntArray) -> FloatArray:
-    """The first view of every row as the frozen network sees it, centred, at unit length."""
-    parts = [rows[i : i + _READ_AT_ONCE] for i in range(0, len(rows), _READ_AT_ONCE)]
-    read = [features.read(part, np.zeros(len(part), np.int64)).float().numpy().copy() for part in parts]
-    x = np.concatenate(read).reshape(len(rows), -1)
+    """What the pretrained network makes of the test view of ``rows``, centred, at unit length: (n, d)."""
+    x = embed_rows(features.new_tail().eval(), features, rows).numpy()
     return unit(x - x.mean(0))
 
 
