@@ -99,3 +99,13 @@ def test_every_setting_is_read_somewhere(name: str) -> None:
     code = "\n".join(p.read_text(encoding="utf-8") for p in package.rglob("*.py") if p.name != "config.py")
     in_config = (package / "config.py").read_text(encoding="utf-8")
     assert re.search(rf"\.{name}\b", code) or (name == "protocol" and '"protocol"' in in_config)
+
+
+@pytest.mark.parametrize(("protocol", "n_questions"), [("quick", 20), ("short", 5), ("paper", 5), ("official", 5)])
+def test_a_round_asks_by_the_size_of_the_pool_and_the_papers_by_the_number_of_novel_slots(
+    protocol: str, n_questions: int
+) -> None:
+    config = make_config({"protocol": protocol})
+    assert config.budget(n_pool=424, n_novel_slots=5) == n_questions
+    assert config.budget(n_pool=0, n_novel_slots=0) == 1
+    assert make_config({"protocol": protocol, "query": {"budget": 7}}).budget(424, 5) == 7

@@ -50,7 +50,7 @@ def test_a_run_folder_holds_everything_and_no_leftovers(tmp_path: Path) -> None:
     assert files_of(tmp_path / "runs" / "000") == RUN_FILES
     assert files_of(tmp_path / "runs" / "001") == RUN_FILES | {"query.json"}
     facts = read_json(tmp_path / "runs" / "001" / "metrics.json")
-    assert facts["n_queried"] == len(query.rows) == 3
+    assert facts["n_queried"] == len(query.rows) == 10
     table = pq.read_table(tmp_path / "runs" / "001" / "predictions.parquet").to_pydict()
     assert table["row"] == list(range(120))
     named = {row: name for row, name in zip(table["row"], table["human_class"], strict=True) if name}
@@ -180,7 +180,7 @@ def three_rounds(folder: Path, **query: Any) -> tuple[Blobs, Session]:
 def test_taking_up_rounds_reads_no_model(tmp_path: Path, loaded: list[str]) -> None:
     _, session = three_rounds(tmp_path)
     assert session.phase in ("confident", "informative")
-    assert session.budget == 3
+    assert session.budget == 9
     assert loaded == []
 
 

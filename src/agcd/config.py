@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -159,7 +160,7 @@ class QueryConfig(Settings):
     fill: Literal["slots", "official"] = "slots"
     """How strategies with a share per novel slot spend what is left over: slot by slot, or class-blind."""
     budget: int | None = Field(None, ge=1)
-    """Questions per round; None = one per novel slot."""
+    """Questions per round; None = as ``Config.budget`` says."""
     one_by_one: bool = False
     """Decide every question of a benchmark's round after the answer to the last, as a person at the page is asked."""
     rounds: int = Field(5, ge=1, le=1000)
@@ -181,9 +182,18 @@ class Config(Settings):
     train: TrainConfig = TrainConfig()
     query: QueryConfig = QueryConfig()
 
+    def budget(self, n_pool: int, n_novel_slots: int) -> int:
+        """Questions per round: as set, else by ``quick`` the square root of the pool, else one per novel slot.
+
+        The number of slots is a guess until everything is named, and a low one would ask next to nothing.
+        """
+        if self.query.budget is not None:
+            return self.query.budget
+        return max(1, math.isqrt(n_pool) if self.protocol == "quick" else n_novel_slots)
+
 
 OUR_ANSWERS: dict[str, Any] = {"mapping": "evidence", "repair": True, "restart": True, "spread_weight": 2.0}
-OUR_STRATEGY = "widest_reach"
+OUR_STRATEGY = "propagation_herding"
 """What the default protocol asks and makes of answers; ``AnswersConfig()`` is what the paper makes of them."""
 _PAPER_TRAIN: dict[str, Any] = {
     "base_epochs": 200,

@@ -128,8 +128,8 @@ class Session:
 
     @property
     def budget(self) -> int:
-        """Questions per round: as configured, else one per novel slot."""
-        return self.config.query.budget or max(1, self.latest.n_slots - self.labels.n_old)
+        """Questions per round where nobody says how many."""
+        return self.config.budget(len(self.labels.pool_rows), self.latest.n_slots - self.labels.n_old)
 
     def resume(self, n_rounds: int) -> None:
         """Take up the first ``n_rounds`` finished rounds as they stand, without their labels or their models."""

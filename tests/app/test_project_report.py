@@ -81,7 +81,7 @@ def test_the_page_tells_the_project_and_its_rounds(project: Project, tmp_path: P
     assert "9 in 3 classes" in words
     assert "me (8)" in words
     assert "base training and 1 round" in words
-    assert "widest_reach" in words
+    assert "propagation_herding" in words
     assert "toy, 2 views of 32 pixels" in words
     assert "agcd report birds --out birds-report" in words
     assert str(tmp_path) not in source

@@ -15,19 +15,23 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from agcd.cli import app, main
-from agcd.config import OUR_ANSWERS, AnswersConfig
+from agcd.config import OUR_ANSWERS, OUR_STRATEGY, AnswersConfig
 from agcd.engine import open_engine
+from agcd.errors import ConfigError
 from agcd.lab.beyond.comparison import (
     ablation_table,
     after,
+    all_tables,
     answers_needed,
+    curves_table,
     half_width,
     lines_table,
+    old_table,
     overall_table,
     rounds_table,
     smallest_table,
 )
-from agcd.lab.beyond.plan import ALONE, MAIN, WITHOUT, Plan, main_entries, make_plan
+from agcd.lab.beyond.plan import ALONE, MAIN, WITHOUT, Plan, chosen_lines, make_plan
 from agcd.lab.beyond.run_beyond import needed_cells, run_beyond
 from agcd.lab.cells import Cell
 from agcd.lab.finished import FinishedCells, Records
@@ -37,11 +41,28 @@ from support.blobs import FAST
 SETTINGS: dict[str, Any] = {"train": FAST}
 STUDENTS_T = {2: 12.7062, 3: 4.3027, 4: 3.1824, 5: 2.7764}
 """Number of values → the 97.5 % point of Student's t with one degree less, from a printed table."""
-MAIN_NAMES = ["none", "random", "margin", "badge", "typiclust", "adaptive_novel", "ours"]
+MAIN_NAMES = [
+    "k-means, logistic regression",
+    "k-means, label spreading",
+    "none",
+    "random",
+    "typiclust",
+    "adaptive_novel",
+    "typiclust, our use",
+    "adaptive_novel, our use",
+    "max_herding, our use",
+    "uncertainty_herding, our use",
+    "ours in batches",
+    "ours",
+]
 
 
 def made_up_plan(n_seeds: int = 3, n_other_seeds: int = 2, names: tuple[str, ...] = ("one", "two", "three")) -> Plan:
     return Plan(tuple(Study(name, n_seeds, SETTINGS, {}, 5, 5, 5) for name in names), n_other_seeds, 2)
+
+
+def main_of(plan: Plan) -> list[Entry]:
+    return plan.main_entries(plan.studies[0])
 
 
 class MadeUp(FinishedCells):
@@ -51,8 +72,8 @@ class MadeUp(FinishedCells):
         super().__init__(Path(), Path())
 
     def records(self, cell: Cell) -> Records:
-        step = {"random": 0.02, "adaptive_novel": 0.03, "widest_reach": 0.05}.get(cell.strategy, 0.01)
-        step += 0.001 * cell.seed * (cell.strategy == "widest_reach") * len(cell.data)
+        step = {"random": 0.02, "adaptive_novel": 0.03, OUR_STRATEGY: 0.05}.get(cell.strategy, 0.01)
+        step += 0.001 * cell.seed * (cell.strategy == OUR_STRATEGY) * len(cell.data)
         start = 0.3 + 0.02 * cell.seed + 0.1 * (cell.data == "two")
         n_rounds = 1 if cell.strategy == "none" else 6
         shares = [start + step * i for i in range(n_rounds)]
@@ -78,7 +99,9 @@ def cells_of_line(text: str, name: str) -> list[str]:
 def test_the_lines_of_all_tables_and_their_use_of_answers() -> None:
     assert [line.name for line in MAIN] == MAIN_NAMES
     papers = AnswersConfig().model_dump()
-    assert all(line.answers == (OUR_ANSWERS if line.name == "ours" else papers) for line in MAIN)
+    assert all(line.answers == (OUR_ANSWERS if "our" in line.name else papers) for line in MAIN)
+    assert [line.name for line in MAIN if line.one_by_one] == ["ours"]
+    assert {line.trainer for line in MAIN} == {None, "logistic", "label_spreading"}
     switched = {
         line.name: (line.strategy, {key for key, value in line.answers.items() if value != papers[key]})
         for line in (*ALONE, *WITHOUT)
@@ -86,32 +109,36 @@ def test_the_lines_of_all_tables_and_their_use_of_answers() -> None:
     ours = set(OUR_ANSWERS)
     assert switched == {
         "adaptive_novel": ("adaptive_novel", set()),
-        "strategy alone": ("widest_reach", set()),
+        "strategy alone": (OUR_STRATEGY, set()),
         "mapping alone": ("adaptive_novel", {"mapping"}),
         "repair alone": ("adaptive_novel", {"repair"}),
         "label use alone": ("adaptive_novel", {"spread_weight"}),
         "restart alone": ("adaptive_novel", {"restart"}),
-        "all but the strategy": ("adaptive_novel", ours),
-        "all but mapping": ("widest_reach", ours - {"mapping"}),
-        "all but repair": ("widest_reach", ours - {"repair"}),
-        "all but label use": ("widest_reach", ours - {"spread_weight"}),
-        "all but restart": ("widest_reach", ours - {"restart"}),
-        "ours": ("widest_reach", ours),
+        "adaptive_novel, our use": ("adaptive_novel", ours),
+        "all but mapping": (OUR_STRATEGY, ours - {"mapping"}),
+        "all but repair": (OUR_STRATEGY, ours - {"repair"}),
+        "all but label use": (OUR_STRATEGY, ours - {"spread_weight"}),
+        "all but restart": (OUR_STRATEGY, ours - {"restart"}),
+        "ours": (OUR_STRATEGY, ours),
     }
     assert (ALONE[0].name, WITHOUT[0].name) == ("adaptive_novel", "ours")
 
 
 def test_what_tables_share_is_run_once_and_under_one_name() -> None:
     cells = needed_cells(made_up_plan())
-    assert len(cells) == 3 * 7 * 3 + 2 * 2 * 3 * 2 + 2 * 10 * 2  # main, two budgets, pieces of two sets
+    assert len(cells) == 3 * 12 * 3 + 2 * 2 * 3 * 2 + 2 * 9 * 2  # main, two budgets, pieces of two sets
     assert len({repr(cell) for _, cell in cells}) == len(cells)
-    names = {(cell.strategy, str(cell.config.train.answers)): name for name, cell in cells}
-    assert all(names[cell.strategy, str(cell.config.train.answers)] == name for name, cell in cells)
+
+    def what(cell: Cell) -> tuple[str, str, bool]:
+        return cell.strategy, str(cell.config.train), cell.config.query.one_by_one
+
+    names = {what(cell): name for name, cell in cells}
+    assert all(names[what(cell)] == name for name, cell in cells)
 
 
 def test_the_main_budget_is_left_to_the_default_and_the_others_are_half_and_double() -> None:
     plan = made_up_plan()
-    assert {cell.config.query.budget for e in main_entries(plan.studies[0]) for cell in e.cells} == {None}
+    assert {cell.config.query.budget for e in plan.main_entries(plan.studies[0]) for cell in e.cells} == {None}
     budgets = {(entry.cells[0].data, entry.cells[0].config.query.budget, entry.column) for entry in plan.entries}
     others = {(data, budget, str(budget)) for data in ("one", "two") for budget in (2, 10)}
     assert budgets == others | {(data, None, "5") for data in ("one", "two", "three")}
@@ -125,6 +152,17 @@ def test_the_papers_data_sets_also_get_one_question_per_novel_class(
     plan = make_plan(["cub=x", "cub=x"], 1, 1, 2, {"query": {"switch_round": 2}}, {}, tmp_path)
     assert [(s.budget, s.settings["query"]) for s in plan.studies] == [(4, {"switch_round": 2})]
     assert plan.studies[0].settings["train"] == {"entropy_weight": 2.0}
+
+
+def test_some_lines_can_be_left_out_but_not_ours_and_the_papers() -> None:
+    plan = Plan(made_up_plan().studies, 2, 0, chosen_lines(["random", "ours in batches"]))
+    names = [entry.line for entry in main_of(plan)]
+    assert names == ["random", "adaptive_novel", "ours in batches", "ours"]
+    text = all_tables(plan, MadeUp())
+    assert all(f"| ours − {name} |" in text for name in names[:-1])
+    assert "typiclust" not in text
+    with pytest.raises(ConfigError, match=r"There is no line 'randm'\. Did you mean 'random'"):
+        chosen_lines(["randm"])
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=5))
@@ -163,7 +201,7 @@ def test_answers_needed_are_where_a_walk_along_the_curve_first_meets_the_target(
 
 
 def test_the_main_table_pairs_lines_by_seed() -> None:
-    text = lines_table(main_entries(made_up_plan().studies[0]), MadeUp())
+    text = lines_table(main_of(made_up_plan()), MadeUp())
     # Ours rises by 5, 5.3 and 5.6 points a round, adaptive_novel by 3, from the same start of each seed.
     gains = [5 * (2 + 0.3 * seed) for seed in range(3)]
     half = STUDENTS_T[3] * statistics.stdev(gains) / 3**0.5
@@ -179,7 +217,7 @@ def test_the_main_table_pairs_lines_by_seed() -> None:
 
 
 def test_one_seed_has_differences_without_interval_and_deviation() -> None:
-    text = lines_table(main_entries(made_up_plan(n_seeds=1).studies[0]), MadeUp())
+    text = lines_table(main_of(made_up_plan(n_seeds=1)), MadeUp())
     assert cells_of_line(text, "adaptive_novel")[1] == "45.0"
     assert cells_of_line(text, "adaptive_novel")[-3:-1] == ["+10.0 [–]"] * 2
 
@@ -191,23 +229,25 @@ def test_a_target_that_only_some_seeds_reach_says_how_many() -> None:
             lift = 0.0 if fails or cell.strategy != "random" else 0.5
             return [{**record, "acc_all": record["acc_all"] + lift} for record in super().records(cell)]
 
-    text = lines_table(main_entries(made_up_plan().studies[0]), Uneven())
+    text = lines_table(main_of(made_up_plan()), Uneven())
     assert cells_of_line(text, "random")[-1] == "2 of 3 seeds: 0 (0 %)"
 
 
 def test_data_sets_are_averaged_within_a_seed_before_seeds_are_compared() -> None:
-    studies = made_up_plan(names=("one", "two-two")).studies
+    plan = made_up_plan(names=("one", "two-two"))
     gains = [statistics.mean(5 * (2 + 0.1 * seed * length) for length in (3, 7)) for seed in range(3)]
     half = STUDENTS_T[3] * statistics.stdev(gains) / 3**0.5
     mean = statistics.mean(gains)
-    text = overall_table(studies, MadeUp())
-    assert cells_of_line(text, "ours − adaptive_novel") == [f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"] * 3
-    assert cells_of_line(smallest_table(studies, MadeUp()), "two-two") == ["+10.0"] * 3 + ["+15.0"] * 3
+    cells = cells_of_line(overall_table(plan, MadeUp()), "ours − adaptive_novel")
+    assert cells[:3] == [f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"] * 3
+    mean, half = 0.6 * mean, 0.6 * half  # gains grow by the same step each round: the mean of 1 to 5 is 3 of 5
+    assert cells[3:] == [f"{mean:+.1f} [{mean - half:+.1f}, {mean + half:+.1f}]"]
+    assert cells_of_line(smallest_table(plan, MadeUp()), "two-two") == ["+10.0"] * 3 + ["+15.0"] * 3
 
 
 def test_an_accuracy_that_does_not_exist_is_left_out() -> None:
-    three = made_up_plan(names=("three",)).studies
-    assert cells_of_line(lines_table(main_entries(three[0]), MadeUp()), "random")[2] == "–"
+    three = made_up_plan(names=("three",))
+    assert cells_of_line(lines_table(main_of(three), MadeUp()), "random")[2] == "–"
     assert cells_of_line(overall_table(three, MadeUp()), "ours − random")[1] == "–"
     assert cells_of_line(smallest_table(three, MadeUp()), "three")[1] == "–"
 
@@ -216,7 +256,7 @@ def test_the_ablation_compares_with_the_papers_line_in_the_mean_over_data_sets()
     groups = [
         [Entry(line, "5", (Cell(data, strategy, 0), Cell(data, strategy, 1))) for line, strategy in pairs]
         for data in ("one", "two")
-        for pairs in [[("adaptive_novel", "adaptive_novel"), ("strategy alone", "widest_reach")]]
+        for pairs in [[("adaptive_novel", "adaptive_novel"), ("strategy alone", OUR_STRATEGY)]]
     ]
     text = ablation_table(groups, MadeUp())
     start = statistics.mean([30, 32, 40, 42])
@@ -230,8 +270,22 @@ def test_the_ablation_compares_with_the_papers_line_in_the_mean_over_data_sets()
 
 
 def test_the_gain_after_each_round() -> None:
-    text = rounds_table(made_up_plan(names=("one",), n_seeds=1).studies, MadeUp())
+    text = rounds_table(made_up_plan(names=("one",), n_seeds=1), MadeUp(), "adaptive_novel")
     assert cells_of_line(text, "New") == [f"{2.0 * number:+.1f} [–]" for number in range(1, 6)]
+
+
+def test_the_curves_have_every_round_of_the_lines_that_ask_and_their_mean() -> None:
+    text = curves_table(main_of(made_up_plan(names=("one",), n_seeds=1)), MadeUp())
+    assert cells_of_line(text, "random") == ["32.0", "34.0", "36.0", "38.0", "40.0", "36.0", "+9.0 [–]"]
+    assert cells_of_line(text, "ours")[-2:] == ["45.0", "–"]
+    assert "| none |" not in text
+
+
+def test_old_is_compared_with_the_base_model_in_the_mean_and_in_the_worst_seed() -> None:
+    text = old_table(made_up_plan(names=("one", "three")), MadeUp())
+    # Old of ours rises by 5, 5.3 and 5.6 points a round.
+    assert cells_of_line(text, "one") == [f"{5.3 * n:+.1f} ({5.0 * n:+.1f})" for n in range(1, 6)]
+    assert cells_of_line(text, "three") == ["– (–)"] * 5
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -259,7 +313,10 @@ def test_a_whole_comparison_runs_resumes_and_writes_everything(tmp_path: Path) -
     assert len((out / "results.csv").read_text(encoding="utf-8").splitlines()) == len(rows) + 1
     assert {row["line"] for row in rows} == {line.name for line in (*MAIN, *ALONE, *WITHOUT)}
     for seed in (0, 1):
-        assert len({row["acc_all"] for row in rows if row["round"] == 0 and row["seed"] == seed}) == 1
+        bases = {
+            row["acc_all"] for row in rows if (row["round"], row["seed"]) == (0, seed) and "k-means" not in row["line"]
+        }
+        assert len(bases) == 1
     done = len(said)
     assert run_beyond(plan, out, cache, engine=one, progress=said.append) == first
     assert not any("min left" in line for line in said[done:])

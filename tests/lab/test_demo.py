@@ -33,7 +33,7 @@ def test_the_demo_prints_the_rounds_and_writes_the_report(tmp_path: Path, capsys
 @pytest.mark.usefixtures("in_this_process")
 def test_the_demo_runs_on_embeddings_too(tmp_path: Path) -> None:
     report = run_demo(tmp_path, 1, "toy", SMALL, console=Console(width=110)).report
-    assert "widest_reach" in report.read_text(encoding="utf-8")
+    assert "propagation_herding" in report.read_text(encoding="utf-8")
     assert not (tmp_path / "figures" / "classes-01.png").exists()
 
 

@@ -118,6 +118,9 @@ def beyond(
     other_data: Annotated[
         int, typer.Option(help="Data sets, the first ones, that budgets and ablation are made on.", min=0)
     ] = 2,
+    lines: Annotated[
+        str | None, typer.Option(help="Lines of the main table, separated by semicolons; default all.")
+    ] = None,
     rounds: RoundsOption = None,
     protocol: ProtocolOption = "quick",
     split: SplitOption = None,
@@ -140,7 +143,8 @@ def beyond(
     cache_dir = cache or default_cache()
     values = _settings(settings, protocol, set_, {"query.rounds": rounds})
     how = _split(split, n_old, label_ratio, long_tail, validation)
-    plan = make_plan(data, seeds, other_seeds or seeds, other_data, values, how, cache_dir)
+    wanted = None if lines is None else [name.strip() for name in lines.split(";")]
+    plan = make_plan(data, seeds, other_seeds or seeds, other_data, values, how, cache_dir, wanted)
     where = open_engine(engine, address=address, processes=jobs)
     print(run_beyond(plan, out, cache_dir, engine=where))
 

@@ -143,8 +143,8 @@ def selection_cells(strategy: str, n_rows: int, n_slots: int, dim: int, budget: 
 
 
 def _budget(size: Size, config: Config) -> int:
-    """Questions per round; without a setting it is one per novel slot, taken to be half of all slots."""
-    return config.query.budget or max(1, size.n_slots // 2)
+    """Questions per round; half of all slots are taken to be novel."""
+    return config.budget(size.n_train - size.n_labelled, size.n_slots // 2)
 
 
 def _stored_bytes(size: Size, config: Config, machine: Machine) -> int:

@@ -118,12 +118,17 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
     session = open_session(cell, prepared, out)
     records = [_record(cell, prepared, session, session.train(), None)]
     for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
-        query = session.ask(answer=answer_of(cell, prepared))
+        query = session.ask(questions_a_round(cell, prepared), answer_of(cell, prepared))
         session.tell(query.rows, prepared.evaluator.answer(query.rows))
         records.append(_record(cell, prepared, session, session.train(), query))
     save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
     write_json(path, records)
     return records
+
+
+def questions_a_round(cell: Cell, loaded: Loaded) -> int:
+    """As set, else one per novel class, whatever number of slots the model has."""
+    return cell.config.query.budget or max(1, len(loaded.split.novel_classes))
 
 
 def answer_of(cell: Cell, prepared: Prepared) -> Callable[[int], str] | None:

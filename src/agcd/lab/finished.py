@@ -9,7 +9,7 @@ from typing import Any
 
 from agcd.errors import StorageError
 from agcd.io import read_json
-from agcd.lab.cells import Cell, Prepared, answer_of, open_session, prepare, records_path
+from agcd.lab.cells import Cell, Prepared, answer_of, open_session, prepare, questions_a_round, records_path
 from agcd.session import Round, Session
 
 Records = Sequence[dict[str, Any]]
@@ -50,7 +50,7 @@ class FinishedCells:
         session = open_session(cell, prepared, self.out)
         session.train()
         for _ in range(n_rounds):
-            query = session.ask(answer=answer_of(cell, prepared))
+            query = session.ask(questions_a_round(cell, prepared), answer_of(cell, prepared))
             session.tell(query.rows, prepared.evaluator.answer(query.rows))
             session.train()
         return Replay(prepared, session)

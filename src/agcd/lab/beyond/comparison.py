@@ -13,6 +13,7 @@ from scipy import stats
 from agcd.lab.beyond.plan import (
     ALONE,
     OURS,
+    OURS_IN_BATCHES,
     RANDOM,
     REFERENCE,
     WITHOUT,
@@ -20,8 +21,8 @@ from agcd.lab.beyond.plan import (
     Plan,
     budget_entries,
     contender_entries,
-    main_entries,
 )
+from agcd.lab.cells import NO_QUERY
 from agcd.lab.finished import FinishedCells
 from agcd.lab.paper.study import Entry, Study
 from agcd.lab.paper.table_text import flat
@@ -34,7 +35,6 @@ CONFIDENCE = 0.95
 ACCURACIES = {"acc_all": "All", "acc_old": "Old", "acc_new": "New"}
 _NOVELTY = {"nov_coverage": "Nov-C", "nov_ratio": "Nov-R"}
 _COMPARED = ("acc_all", "acc_new")
-_RIVALS = (REFERENCE, RANDOM)
 
 
 def half_width(values: FloatArray) -> float:
@@ -59,13 +59,22 @@ def all_tables(plan: Plan, finished: FinishedCells) -> str:
     blocks = ["# Beyond the paper", f"![All by number of answers]({PICTURE})"]
     blocks.append("## One question per novel class and round")
     for study in plan.studies:
-        blocks += _lines_block(study, main_entries(study), finished)
-    blocks += ["## Over all data sets", overall_table(plan.studies, finished)]
-    blocks += ["The smallest difference over seeds:", smallest_table(plan.studies, finished)]
-    blocks += [f"ours − {REFERENCE} after each round:", rounds_table(plan.studies, finished)]
+        blocks += _lines_block(study, plan.main_entries(study), finished)
+        blocks += ["All after each round:", curves_table(plan.main_entries(study), finished)]
+    blocks += _overall_blocks(plan, finished)
     if plan.ablated:
         blocks += _other_blocks(plan, finished)
     return "\n\n".join(blocks) + "\n"
+
+
+def _overall_blocks(plan: Plan, finished: FinishedCells) -> list[str]:
+    """What holds over all data sets: every rival, the worst seed, round by round, and what becomes of old classes."""
+    blocks = ["## Over all data sets", "After the last round, and in the mean over rounds:"]
+    blocks += [overall_table(plan, finished)]
+    blocks += ["The smallest difference over seeds:", smallest_table(plan, finished)]
+    for rival in _rivals(plan, (REFERENCE, OURS_IN_BATCHES)):
+        blocks += [f"ours − {rival} after each round:", rounds_table(plan, finished, rival)]
+    return [*blocks, "Old of ours after each round − Old before the first answer:", old_table(plan, finished)]
 
 
 def _other_blocks(plan: Plan, finished: FinishedCells) -> list[str]:
@@ -133,34 +142,53 @@ def lines_table(entries: Sequence[Entry], finished: FinishedCells) -> str:
     return markdown_table(titles, lines)
 
 
-def overall_table(studies: Sequence[Study], finished: FinishedCells) -> str:
-    """Ours minus its rivals: first the mean over data sets within each seed, then mean and interval over seeds."""
-    ours = _over(studies, OURS)
+def curves_table(entries: Sequence[Entry], finished: FinishedCells) -> str:
+    """All of every line that asks after each round, and its mean over rounds beside ours."""
+    asking = [entry for entry in entries if entry.line != NO_QUERY]
+    ours, rounds = [entry for entry in asking if entry.line == OURS], _rounds(asking)
     lines = [
-        [f"ours − {rival}", *(_gain(ours, _over(studies, rival), name, finished) for name in ACCURACIES)]
-        for rival in _RIVALS
+        [
+            entry.line,
+            *(_mean([entry], "acc_all", finished, number) for number in rounds),
+            mean_std(mean_of_rounds([entry], finished).tolist(), percent=True),
+            _difference(ours, [entry], mean_of_rounds(ours, finished) - mean_of_rounds([entry], finished)),
+        ]
+        for entry in asking
     ]
-    return markdown_table(["", *(f"{title} [95 %]" for title in ACCURACIES.values())], lines)
+    return markdown_table(["", *(f"round {n}" for n in rounds), "mean of rounds", "ours − line [95 %]"], lines)
 
 
-def smallest_table(studies: Sequence[Study], finished: FinishedCells) -> str:
+def overall_table(plan: Plan, finished: FinishedCells) -> str:
+    """Ours minus its rivals: first the mean over data sets within each seed, then mean and interval over seeds."""
+    ours, lines = _over(plan, OURS), []
+    for name in _rivals(plan):
+        rival = _over(plan, name)
+        over_rounds = mean_of_rounds(ours, finished) - mean_of_rounds(rival, finished)
+        gains = [_gain(ours, rival, measure, finished) for measure in ACCURACIES]
+        lines.append([f"ours − {name}", *gains, _difference(ours, rival, over_rounds)])
+    titles = [*(f"{title} [95 %]" for title in ACCURACIES.values()), "All, mean of rounds [95 %]"]
+    return markdown_table(["", *titles], lines)
+
+
+def smallest_table(plan: Plan, finished: FinishedCells) -> str:
     """For each data set the worst seed of ours minus its rivals."""
-    titles = [f"ours − {rival}, {title}" for rival in _RIVALS for title in ACCURACIES.values()]
+    rivals = _rivals(plan, (REFERENCE, RANDOM))
+    titles = [f"ours − {rival}, {title}" for rival in rivals for title in ACCURACIES.values()]
     lines = []
-    for study in studies:
+    for i, study in enumerate(plan.studies):
         gains = [
-            after(_over([study], OURS), name, finished) - after(_over([study], rival), name, finished)
-            for rival in _RIVALS
+            after([_over(plan, OURS)[i]], name, finished) - after([_over(plan, rival)[i]], name, finished)
+            for rival in rivals
             for name in ACCURACIES
         ]
         lines.append([study.title, *(_signed(float(gain.min())) for gain in gains)])
     return markdown_table(["", *titles], lines)
 
 
-def rounds_table(studies: Sequence[Study], finished: FinishedCells) -> str:
-    """Ours minus Adaptive-Novel after each round, averaged as in ``overall_table``."""
-    ours, others = _over(studies, OURS), _over(studies, REFERENCE)
-    rounds = range(1, ours[0].cells[0].config.query.rounds + 1)
+def rounds_table(plan: Plan, finished: FinishedCells, rival: str) -> str:
+    """Ours minus a rival after each round, averaged as in ``overall_table``."""
+    ours, others = _over(plan, OURS), _over(plan, rival)
+    rounds = _rounds(ours)
     lines = [
         [title, *(_gain(ours, others, name, finished, number) for number in rounds)]
         for name, title in ACCURACIES.items()
@@ -168,9 +196,28 @@ def rounds_table(studies: Sequence[Study], finished: FinishedCells) -> str:
     return markdown_table(["", *(f"round {number} [95 %]" for number in rounds)], lines)
 
 
-def _over(studies: Sequence[Study], name: str) -> list[Entry]:
+def old_table(plan: Plan, finished: FinishedCells) -> str:
+    """Whether known classes decay: Old after each round minus Old of the base model, mean over seeds (worst seed)."""
+    lines, rounds = [], _rounds(_over(plan, OURS))
+    for study, ours in zip(plan.studies, _over(plan, OURS), strict=True):
+        gains = [after([ours], "acc_old", finished, n) - after([ours], "acc_old", finished, 0) for n in rounds]
+        lines.append([study.title, *(f"{_signed(float(g.mean()))} ({_signed(float(g.min()))})" for g in gains)])
+    return markdown_table(["", *(f"round {number}" for number in rounds)], lines)
+
+
+def _rounds(entries: Sequence[Entry]) -> range:
+    return range(1, entries[0].cells[0].config.query.rounds + 1)
+
+
+def _over(plan: Plan, name: str) -> list[Entry]:
     """A line of the main table, from each data set."""
-    return [entry for study in studies for entry in main_entries(study) if entry.line == name]
+    return [entry for study in plan.studies for entry in plan.main_entries(study) if entry.line == name]
+
+
+def _rivals(plan: Plan, among: Sequence[str] | None = None) -> list[str]:
+    """The lines that ask, other than ours; of ``among`` alone if given."""
+    asking = [line.name for line in plan.lines if line.name not in (NO_QUERY, OURS)]
+    return [name for name in among or asking if name in asking]
 
 
 def ablation_table(groups: Sequence[Sequence[Entry]], finished: FinishedCells) -> str:
@@ -192,8 +239,13 @@ def after(entries: Sequence[Entry], measure: str, finished: FinishedCells, numbe
     return np.asarray(np.asarray(values, float).mean(0))
 
 
-def _mean(entries: Sequence[Entry], measure: str, finished: FinishedCells) -> str:
-    values = after(entries, measure, finished)
+def mean_of_rounds(entries: Sequence[Entry], finished: FinishedCells) -> FloatArray:
+    """All of each seed (n_seeds,), averaged over the rounds after the base model and over the data sets."""
+    return np.asarray(np.mean([after(entries, "acc_all", finished, number) for number in _rounds(entries)], axis=0))
+
+
+def _mean(entries: Sequence[Entry], measure: str, finished: FinishedCells, number: int = -1) -> str:
+    values = after(entries, measure, finished, number)
     return mean_std(values[np.isfinite(values)].tolist(), percent=measure in ACCURACIES)
 
 
@@ -201,9 +253,15 @@ def _gain(
     entries: Sequence[Entry], others: Sequence[Entry], measure: str, finished: FinishedCells, number: int = -1
 ) -> str:
     """The mean difference in points after a round, with its interval; nothing for a line against itself."""
+    return _difference(
+        entries, others, after(entries, measure, finished, number) - after(others, measure, finished, number)
+    )
+
+
+def _difference(entries: Sequence[Entry], others: Sequence[Entry], gains: FloatArray) -> str:
+    """The mean of differences (n_seeds,) in points, with its interval; nothing for a line against itself."""
     if [entry.line for entry in entries] == [other.line for other in others]:
         return MISSING
-    gains = after(entries, measure, finished, number) - after(others, measure, finished, number)
     mean, half = float(gains.mean()), half_width(gains)
     interval = f" [{_signed(mean - half)}, {_signed(mean + half)}]" if np.isfinite(half) else f" [{MISSING}]"
     return _signed(mean) + interval if np.isfinite(mean) else MISSING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from agcd.engine import Engine
 from agcd.io import atomic_write
 from agcd.lab.bench import Progress, check_cells, print_now, run_bench
 from agcd.lab.beyond.comparison import PICTURE, all_tables
-from agcd.lab.beyond.plan import OURS, Plan, main_entries
+from agcd.lab.beyond.plan import OURS, Plan
 from agcd.lab.cells import NO_QUERY, Cell
 from agcd.lab.finished import FinishedCells
 from agcd.lab.paper.figure_plans import by_round
@@ -40,7 +39,7 @@ def run_beyond(
     with atomic_write(out / "beyond.md") as aside:
         aside.write_text(text, encoding="utf-8")
     with atomic_write(out / PICTURE) as aside:
-        aside.write_bytes(plotting.png_bytes(draw_comparison(plan.studies, finished)))
+        aside.write_bytes(plotting.png_bytes(draw_comparison(plan, finished)))
     return text
 
 
@@ -55,12 +54,12 @@ def named_records(plan: Plan, finished: FinishedCells) -> list[dict[str, Any]]:
 
 
 @plotting.house_style()
-def draw_comparison(studies: Sequence[Study], finished: FinishedCells) -> matplotlib.figure.Figure:
+def draw_comparison(plan: Plan, finished: FinishedCells) -> matplotlib.figure.Figure:
     """A curve for each line that asks, within a band of one deviation over seeds; all begin at the base model."""
-    figure, grid = plotting.panels(len(studies), 5.4, 4.0)
-    looks = plotting.strokes([entry.line for entry in _asking(studies[0])], OURS)
-    for axes, study in zip(grid, studies, strict=True):
-        entries = _asking(study)
+    figure, grid = plotting.panels(len(plan.studies), 5.4, 4.0)
+    looks = plotting.strokes([entry.line for entry in _asking(plan, plan.studies[0])], OURS)
+    for axes, study in zip(grid, plan.studies, strict=True):
+        entries = _asking(plan, study)
         for entry in entries:
             plotting.draw_band(axes, by_round(entry, "acc_all", finished), looks[entry.line])
         plotting.frame_shares(axes, "answers", "accuracy, all classes")
@@ -70,8 +69,8 @@ def draw_comparison(studies: Sequence[Study], finished: FinishedCells) -> matplo
     return figure
 
 
-def _asking(study: Study) -> list[Entry]:
-    return [entry for entry in main_entries(study) if entry.line != NO_QUERY]
+def _asking(plan: Plan, study: Study) -> list[Entry]:
+    return [entry for entry in plan.main_entries(study) if entry.line != NO_QUERY]
 
 
 def _count_answers(axes: Axes, entry: Entry, finished: FinishedCells) -> None:
