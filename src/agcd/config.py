@@ -92,11 +92,13 @@ class AnswersConfig(Settings):
     mapping: Literal["labels", "evidence"] = "labels"
     """Who votes on the slot of a class: its labelled rows, or also the rows that evidence settles most."""
     repair: bool = False
-    """Move prototypes, before a round, to classes that their slot misses and from slots that repeat another."""
+    """Move prototypes, before a round, to classes that their slot misses."""
     restart: bool = False
     """Start every round from the base model with all answers so far, and not from the round before."""
     spread_weight: float = Field(0.0, ge=0)
     """Weight of the classes that labels spread to unlabelled rows over the neighbour graph."""
+    unnamed: Literal["keep", "drop"] = "keep"
+    """What becomes, before a round, of slots without a class whose rows labels explain."""
 
 
 class TrainConfig(Settings):
@@ -192,7 +194,13 @@ class Config(Settings):
         return max(1, math.isqrt(n_pool) if self.protocol == "quick" else n_novel_slots)
 
 
-OUR_ANSWERS: dict[str, Any] = {"mapping": "evidence", "repair": True, "restart": True, "spread_weight": 2.0}
+OUR_ANSWERS: dict[str, Any] = {
+    "mapping": "evidence",
+    "repair": True,
+    "restart": True,
+    "spread_weight": 2.0,
+    "unnamed": "drop",
+}
 OUR_STRATEGY = "propagation_herding"
 """What the default protocol asks and makes of answers; ``AnswersConfig()`` is what the paper makes of them."""
 _PAPER_TRAIN: dict[str, Any] = {

@@ -19,7 +19,7 @@ from agcd.io import digest
 from agcd.propagation import Propagation
 from agcd.session import labels_digest, run_key
 from agcd.training import answers, get_trainer, losses, runs, settings_record, simgcd
-from agcd.training.answers import PropagatedLabels, propagate_answers, repair
+from agcd.training.answers import PropagatedLabels, drop_explained, propagate_answers, repair
 from agcd.training.fitted import Fitted, Which
 from agcd.training.heads import Output
 from agcd.training.job import Outcome, TrainingJob
@@ -31,7 +31,13 @@ ASKED = np.array([60, 61, 62, 80, 81, 82])
 """Of the novel classes 3 and 4; nobody has named class 5 (rows 100 to 119)."""
 two_phase_trainer = pytest.mark.parametrize("name", ["simgcd", "mugcd"])
 OFF: dict[str, Any] = AnswersConfig().model_dump()
-SWITCHES: list[dict[str, Any]] = [{"mapping": "evidence"}, {"repair": True}, {"restart": True}, {"spread_weight": 2.0}]
+SWITCHES: list[dict[str, Any]] = [
+    {"mapping": "evidence"},
+    {"repair": True},
+    {"restart": True},
+    {"spread_weight": 2.0},
+    {"unnamed": "drop"},
+]
 
 
 def config_of(name: str = "simgcd", our: dict[str, Any] = OUR_ANSWERS, **train: Any) -> Config:
@@ -103,7 +109,7 @@ def test_voters_are_all_labelled_rows_and_the_twenty_most_certain_others_of_each
     labelled = rng.random(n) < 0.2
     y_class = np.where(labelled, rng.integers(0, 4, n), rng.integers(-1, 4, n))
     certainty = np.where(labelled, 1, np.where(y_class < 0, 0, rng.integers(0, 5, n) / 5)).astype(np.float32)
-    known = PropagatedLabels(np.arange(n) * 3, y_class, certainty, labelled, csr_array((n, n)))
+    known = PropagatedLabels(np.arange(n) * 3, y_class, certainty, certainty, labelled, csr_array((n, n)))
     assert known.voters().tolist() == slow_voters(known)
 
 
@@ -209,7 +215,7 @@ def test_repair_moves_the_prototype_of_a_class_that_its_slot_misses(
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_repair_sends_a_slot_that_repeats_another_to_the_blob_without_labels(
+def test_the_last_slot_without_a_class_goes_from_what_labels_explain_to_the_blob_without_labels(
     empty: bool, broken: tuple[Blobs, TrainingJob, PropagatedLabels]
 ) -> None:
     blobs, task, known = broken
@@ -220,8 +226,10 @@ def test_repair_sends_a_slot_that_repeats_another_to_the_blob_without_labels(
         place(task.start, blobs, 5, np.array([61]))
     held = task.start.predict(blobs.features, np.arange(120)).y_slot == 5
     assert held.any() != empty
-    fitted, moved = repaired(task, known, [0, 1, 2, 3, 4])
-    assert moved == {5}
+    assert repaired(task, known, [0, 1, 2, 3, 4])[1] == set()
+    fitted = task.start.copy()
+    drop_explained(fitted, task, known, mapping_of([0, 1, 2, 3, 4]))
+    assert moved_slots(weights(task.start), weights(fitted)) == {5}
     for which in get_args(Which):
         own = fitted.predict(blobs.features, np.arange(100, 120), which).y_slot
         assert (own == 5).mean() > 0.8
@@ -239,16 +247,63 @@ def test_repair_never_moves_the_prototypes_of_old_classes(broken: tuple[Blobs, T
     assert 2 not in repaired(task, known, [0, 1, 5, 3, 4])[1]
 
 
-def test_repair_places_as_many_free_slots_as_there_are_unlabelled_rows(
+def wider(fitted: Fitted, blobs: Blobs, rows: list[int]) -> Fitted:
+    """A copy with one more slot on each of these rows."""
+    fitted = fitted.copy()
+    for which, model in (("student", fitted.student), ("ema", fitted.ema)):
+        model.grow(torch.from_numpy(fitted.predict(blobs.features, np.array(rows), which).features))  # type: ignore[arg-type]
+    return fitted
+
+
+def test_slots_that_labels_explain_are_used_no_more_and_the_others_keep_their_numbers(
     broken: tuple[Blobs, TrainingJob, PropagatedLabels],
 ) -> None:
-    """Here none: every row is labelled and every novel slot without a class is left over."""
+    blobs, task, known = broken
+    assert task.start is not None
+    stand_on_classes(task.start, blobs)
+    start = wider(task.start, blobs, [65, 85])  # rows of classes 3 and 4, which have labels
+    before = start.predict(blobs.features, np.arange(120)).y_slot
+    assert set(before[60:100].tolist()) >= {6, 7}
+    drop_explained(start, replace(task, start=start), known, mapping_of([0, 1, 2, 3, 4]))
+    after = start.predict(blobs.features, np.arange(120))
+    assert (after.probs[:, [6, 7]] == 0).all()
+    assert start.n_slots == 8
+    stays = ~np.isin(before, [6, 7])
+    np.testing.assert_array_equal(after.y_slot[stays], before[stays])
+    assert (after.y_slot[100:] == 5).mean() > 0.8, "what nobody has named keeps its slot"
+
+
+def test_where_every_row_is_labelled_no_slot_is_placed(broken: tuple[Blobs, TrainingJob, PropagatedLabels]) -> None:
     blobs, task, _ = broken
     everything = blobs.labels.tell(np.flatnonzero(blobs.truth < 5), blobs.names(np.flatnonzero(blobs.truth < 5)), 1)
     task = replace(task, labels=replace(everything, held_out=blobs.truth == 5))
-    fitted, moved = repaired(task, propagate_answers(task), [0, 1, 2, 3, 4])
-    assert moved == set()
-    assert torch.isfinite(fitted.ema.prototypes).all()
+    assert task.start is not None
+    fitted = task.start.copy()
+    drop_explained(fitted, task, propagate_answers(task), mapping_of([0, 1, 2, 3, 4]))
+    assert same(weights(fitted), weights(task.start))
+
+
+def test_a_model_with_unused_slots_is_stored_loaded_and_grown(
+    broken: tuple[Blobs, TrainingJob, PropagatedLabels], tmp_path: Path
+) -> None:
+    blobs, task, _ = broken
+    assert task.start is not None
+    fitted = task.start.copy()
+    for model in (fitted.student, fitted.ema):
+        model.disuse([4])
+    fitted.save(tmp_path / "model.safetensors")
+    loaded = Fitted.load(tmp_path / "model.safetensors", blobs.features)
+    rows = np.arange(120)
+    np.testing.assert_array_equal(
+        loaded.predict(blobs.features, rows).probs, fitted.predict(blobs.features, rows).probs
+    )
+    used_again = wider(loaded, blobs, [85])
+    assert (used_again.predict(blobs.features, rows).probs[:, 4] == 0).all()
+    used_again.ema.place_prototypes([4], used_again.ema.prototypes.detach()[6:])
+    assert (used_again.predict(blobs.features, rows).probs[:, 4] > 0).any()
+    weight, bias = loaded.ema.linear_weights()
+    x = torch.from_numpy(loaded.predict(blobs.features, rows).features)
+    torch.testing.assert_close(x @ weight.T + bias, loaded.ema.classify(x).detach())
 
 
 # --- the loss of propagated classes ----------------------------------------------------------------------------------
@@ -420,7 +475,7 @@ def test_each_switch_alone_changes_a_round_that_gives_it_something_to_do(name: s
     repeat_class_3(base.fitted, blobs)
     done = [
         get_trainer(name)(config_of(name, our).train).fit(round_of(base, blobs, tmp_path / str(i))).fitted
-        for i, our in enumerate([OFF, {"repair": True}, {"spread_weight": 2.0}, OUR_ANSWERS])
+        for i, our in enumerate([OFF, {"unnamed": "drop"}, {"spread_weight": 2.0}, OUR_ANSWERS])
     ]
     states = [weights(fitted) for fitted in done]
     assert not any(same(a, b) for i, a in enumerate(states) for b in states[:i])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from agcd.config import TrainConfig
 from agcd.training import losses
-from agcd.training.heads import Output
+from agcd.training.heads import UNUSED_LOGIT, Output
 from agcd.training.runs import queried_loss
 from agcd.training.simgcd import original_loss
 
@@ -56,6 +56,17 @@ def test_entropy_shortfall_is_zero_only_when_slots_are_used_equally() -> None:
     assert float(losses.entropy_shortfall(torch.eye(4), 0.01)) == pytest.approx(0, abs=1e-6)
     one_slot = torch.tensor([[1.0, -1.0, -1.0, -1.0]] * 3)
     assert float(losses.entropy_shortfall(one_slot, 0.01)) == pytest.approx(math.log(4), abs=1e-5)
+
+
+def test_a_slot_that_is_not_used_leaves_every_gradient_finite_and_that_of_the_others_alone() -> None:
+    used = torch.randn(8, 3, generator=torch.Generator().manual_seed(0)).clamp(-1, 1).requires_grad_()
+    wider = torch.cat([used, torch.full((8, 1), UNUSED_LOGIT)], 1)
+    gradients = []
+    for logits in (used, wider):
+        loss = losses.entropy_shortfall(logits, 0.1) + losses.self_distillation(logits, 0.1, 0.04)
+        gradients.append(torch.autograd.grad(loss, used)[0])
+    assert torch.isfinite(gradients[1]).all()
+    torch.testing.assert_close(gradients[0], gradients[1])
 
 
 def test_info_nce_finds_the_other_view_among_all_others(batch: tuple[Tensor, Tensor, Tensor]) -> None:

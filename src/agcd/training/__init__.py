@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from agcd.config import SECTIONS, Config, QueryConfig, Settings, TrainConfig, checked
+from agcd.config import SECTIONS, Config, Settings, TrainConfig, checked
 from agcd.errors import ConfigError, did_you_mean
 from agcd.plugins import Registry
 from agcd.training.gcd import GCD
@@ -84,14 +84,22 @@ def trainer_options(config: TrainConfig) -> Settings | None:
 def train_record(config: TrainConfig) -> dict[str, Any]:
     """What of ``config`` decides a run, as plain JSON values."""
     options = trainer_options(config)
-    record = config.model_dump(mode="json", exclude={"options", *config.unread(sections_read(config.trainer))})
+    unread: dict[str, Any] = dict.fromkeys(("options", *config.unread(sections_read(config.trainer))), True)
+    record = config.model_dump(mode="json", exclude={"answers": _unused(config.answers, "unnamed")} | unread)
     return record if options is None else record | {"options": options.model_dump(mode="json")}
+
+
+def _unused(settings: Settings, *later: str) -> set[str]:
+    """Which settings that came ``later`` than version 0.1 are at their default.
+
+    They are part of a record only where somebody uses them, so that older results stay valid.
+    """
+    default = type(settings)()
+    return {name for name in later if getattr(settings, name) == getattr(default, name)}
 
 
 def settings_record(config: Config) -> dict[str, Any]:
     """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
-    # A setting that came after version 0.1 is part of a record only where somebody uses it: older results stay valid.
-    default = QueryConfig()
-    unused = {name for name in ("stability", "one_by_one") if getattr(config.query, name) == getattr(default, name)}
+    unused = _unused(config.query, "stability", "one_by_one")
     record = config.model_dump(mode="json", exclude={"train": True, "query": unused})
     return record | {"train": train_record(config.train)}

@@ -24,8 +24,10 @@ not decide alone, and few, so that the least certain ones never do."""
 MEMBER_CERTAINTY = 0.3
 """Rows at least so certain count as members of their class when slots are repaired."""
 MISSED_SHARE = 0.5
-"""A slot misses its class when it holds less than this share of the class's members; a slot without a class repeats
-others when more than this share of its rows are members of their classes."""
+"""A slot misses its class when it holds less than this share of the class's members."""
+EXPLAINED_EVIDENCE = 0.5
+"""Labels explain a slot when its middle row has more evidence than this, as a multiple of what the middle one of all
+rows has. Certainty would not do: between two classes nobody is certain, and yet nothing is missing there."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class PropagatedLabels:
     """(n,): the person's class where there is one, else the propagated one; −1 where neither is."""
     certainty: FloatArray
     """(n,): 1 for labelled rows, else the certainty of the propagated class."""
+    amount: FloatArray
+    """(n,): the evidence that has arrived, as ``propagation.Propagation`` counts it."""
     labelled: BoolArray
     graph: csr_array
 
@@ -62,30 +66,39 @@ def propagate_answers(job: TrainingJob) -> PropagatedLabels:
     found = propagate_labels(graph, said, len(job.labels.classes))
     labelled = said >= 0
     y_class, certainty = np.where(labelled, said, found.y_class), np.where(labelled, 1, found.certainty)
-    return PropagatedLabels(rows, y_class, certainty.astype(np.float32), labelled, graph)
+    return PropagatedLabels(rows, y_class, certainty.astype(np.float32), found.amount, labelled, graph)
 
 
 def repair(fitted: Fitted, job: TrainingJob, known: PropagatedLabels, mapping: LabelMapping) -> None:
-    """Move prototypes of ``fitted``: slots that miss their class go to it, slots that repeat others go elsewhere.
-
-    Elsewhere is where the labels say least: around the rows of the widest reach.
-    """
+    """Move the slots of novel classes that miss their class to the mean of its members, in both models."""
     y_slot = predicted_slots(job, fitted, known.rows)
     member = known.certainty >= MEMBER_CERTAINTY
     for c in np.flatnonzero(mapping.observed).tolist():
         slot, own = int(mapping.slot_of_class[c]), np.flatnonzero(member & (known.y_class == c))
         if c >= job.labels.n_old and len(own) and (y_slot[own] == slot).mean() < MISSED_SHARE:
             _place(fitted, job, slot, known.rows[own])
+
+
+def drop_explained(fitted: Fitted, job: TrainingJob, known: PropagatedLabels, mapping: LabelMapping) -> None:
+    """Use no more the slots without a class whose rows labels explain, in both models.
+
+    They would take rows from the classes: the loss wants all slots used alike. One without a class always stays; if
+    labels explain them all, it goes where labels say least, around the row of the widest reach.
+    """
+    y_slot = predicted_slots(job, fitted, known.rows)
     unnamed = np.setdiff1d(np.arange(fitted.n_old, fitted.n_slots), mapping.slot_of_class).tolist()
-    free = [s for s in unnamed if _mean(member[y_slot == s]) > MISSED_SHARE]
-    around = widest_reach(known.graph, 1 - known.certainty, ~known.labelled, len(free))
-    for slot, position in zip(free, around.tolist(), strict=False):
-        _place(fitted, job, slot, known.rows[[position, *known.graph[[position]].indices]])
+    explained = [s for s in unnamed if _middle(known.amount[y_slot == s]) > EXPLAINED_EVIDENCE]
+    spare = explained.pop(0) if unnamed and len(explained) == len(unnamed) else None
+    for model in (fitted.student, fitted.ema):
+        model.disuse(explained)
+    around = widest_reach(known.graph, 1 - known.certainty, ~known.labelled, 1)
+    if spare is not None and len(around):
+        _place(fitted, job, spare, known.rows[[around[0], *known.graph[around].indices]])
 
 
-def _mean(values: BoolArray) -> float:
-    """Of no rows at all: 1, since a slot nobody is in says nothing new."""
-    return float(values.mean()) if len(values) else 1.0
+def _middle(amount: FloatArray) -> float:
+    """Of no rows at all: without bounds, since a slot nobody is in says nothing new."""
+    return float(np.median(amount)) if len(amount) else float("inf")
 
 
 def _place(fitted: Fitted, job: TrainingJob, slot: int, rows: IntArray) -> None:

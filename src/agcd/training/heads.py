@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +25,9 @@ class Output(NamedTuple):
 # Shorter vectors are not brought to unit length: the gradient of normalising grows as one over the length.
 SHORTEST = 1e-3
 
+# The logit of a slot that is not used: no probability at all, and finite, so that nothing times it is zero.
+UNUSED_LOGIT = -1e4
+
 # Length of a direction drawn by torch's default linear init: the shorter a prototype, the faster it turns, so
 # prototypes that are placed get the length of those that are drawn.
 PROTOTYPE_LENGTH = math.sqrt(1 / 3)
@@ -35,12 +38,14 @@ class DiscoveryModel(nn.Module):
 
     ``center`` and ``scale`` standardise the tail's output: zero and one reproduce the paper; the mean and spread
     of the frozen features let cosines use their whole range whatever the backbone. ``biases`` belong to the linear
-    head alone; they are set, not trained.
+    head alone; they are set, not trained. ``unused`` (K,) marks slots that are never predicted, so that the others
+    keep their numbers; None while all are used.
     """
 
     center: Tensor
     scale: Tensor
     biases: Tensor
+    unused: Tensor | None
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class DiscoveryModel(nn.Module):
         self.register_buffer("scale", torch.ones(()))
         if kind == "linear":
             self.register_buffer("biases", torch.zeros(n_slots))
+        self.register_buffer("unused", None)
 
     @property
     def n_slots(self) -> int:
@@ -87,31 +93,53 @@ class DiscoveryModel(nn.Module):
     def classify(self, features: Tensor) -> Tensor:
         """Logits (n, K) of unit-length features."""
         if self.kind == "cosine":
-            return F.linear(features, F.normalize(self.prototypes, dim=1))
-        return F.linear(features, self.prototypes, self.biases)
+            logits = F.linear(features, F.normalize(self.prototypes, dim=1))
+        else:
+            logits = F.linear(features, self.prototypes, self.biases)
+        return logits if self.unused is None else logits.masked_fill(self.unused, UNUSED_LOGIT)
 
     @torch.no_grad()
     def linear_weights(self) -> tuple[Tensor, Tensor]:
         """Weights (K, d) and biases (K,) such that logits = features @ weights.T + biases, whatever the head."""
-        if self.kind == "cosine":
-            return F.normalize(self.prototypes, dim=1), torch.zeros(self.n_slots)
-        return self.prototypes.clone(), self.biases.clone()
+        cosine = self.kind == "cosine"
+        weights = F.normalize(self.prototypes, dim=1) if cosine else self.prototypes.clone()
+        biases = torch.zeros(self.n_slots) if cosine else self.biases.clone()
+        if self.unused is None:
+            return weights, biases
+        return weights.masked_fill(self.unused[:, None], 0), biases.masked_fill(self.unused, UNUSED_LOGIT)
 
     @torch.no_grad()
     def place_prototypes(self, slots: list[int], vectors: Tensor) -> None:
-        """Give the slots these prototypes (len(slots), d): a cosine head takes their direction alone."""
+        """Give the slots these prototypes (len(slots), d), to be used: a cosine head takes their direction alone."""
         if self.kind == "cosine":
             vectors = F.normalize(vectors, dim=1) * PROTOTYPE_LENGTH
         self.prototypes[slots] = vectors
+        if self.unused is not None:
+            self.unused[slots] = False
+
+    def disuse(self, slots: list[int]) -> None:
+        """Never predict these slots again."""
+        if slots and self.unused is None:
+            self.unused = torch.zeros(self.n_slots, dtype=torch.bool)
+        if slots and self.unused is not None:
+            self.unused[slots] = True
 
     @torch.no_grad()
     def grow(self, vectors: Tensor) -> None:
         """Append one slot per row of ``vectors`` (m, d), with bias zero."""
         first = self.n_slots
         self.prototypes = nn.Parameter(torch.cat([self.prototypes, torch.empty_like(vectors)]))
+        if self.unused is not None:
+            self.unused = torch.cat([self.unused, torch.zeros(len(vectors), dtype=torch.bool)])
         self.place_prototypes(list(range(first, self.n_slots)), vectors)
         if self.kind == "linear":
             self.biases = torch.cat([self.biases, torch.zeros(len(vectors))])
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        """Make room for ``unused`` where it is stored; a buffer that is None has none."""
+        if f"{prefix}unused" in state_dict and self.unused is None:
+            self.unused = torch.zeros(self.n_slots, dtype=torch.bool)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def trainable(self) -> list[nn.Parameter]:
         return [p for p in self.parameters() if p.requires_grad]

@@ -16,6 +16,9 @@ from torch import Tensor
 # gradient of normalising grows as one over the length.
 _SHORTEST = 1e-4
 
+# The slope of the entropy at a share of zero, which a slot that is not used has, is infinite.
+_SMALLEST_SHARE = 1e-30
+
 
 def self_distillation(logits: Tensor, student_temp: float, teacher_temp: float) -> Tensor:
     """Each view learns the sharpened prediction of the other; the teacher side carries no gradient.
@@ -38,7 +41,7 @@ def entropy_shortfall(logits: Tensor, student_temp: float) -> Tensor:
     logits : (n, K) cosines.
     """
     mean = F.softmax(logits / student_temp, dim=1).mean(0)
-    entropy: Tensor = torch.special.entr(mean).sum()
+    entropy: Tensor = torch.special.entr(mean.clamp_min(_SMALLEST_SHARE)).sum()
     return math.log(logits.shape[1]) - entropy
 
 

@@ -20,7 +20,7 @@ from agcd.config import TrainConfig
 from agcd.features.tails import ResidualAdapter
 from agcd.rng import derive_seed, generator
 from agcd.training import losses
-from agcd.training.answers import PropagatedLabels, propagate_answers, repair
+from agcd.training.answers import PropagatedLabels, drop_explained, propagate_answers, repair
 from agcd.training.fitted import Fitted, model_tensors, restore_models
 from agcd.training.heads import DiscoveryModel, Output, ema_update
 from agcd.training.job import Outcome, TrainingJob, grown, labelled_mapping, new_model, voted_mapping
@@ -156,6 +156,8 @@ class TwoPhaseRun(DescentRun):
         run = cls(job, config, grown(job, config), config.round_epochs)
         if config.answers.repair:
             repair(run.fitted, job, run.propagated, run.current_mapping())
+        if config.answers.unnamed == "drop":
+            drop_explained(run.fitted, job, run.propagated, run.current_mapping())
         return run
 
     @cached_property
