@@ -1,8 +1,8 @@
-"""Draw what ``widest_reach`` does, on points in the plane: ``python docs/make_beyond_picture.py``.
+"""Draw what our rule of asking does, on points in the plane: ``python docs/make_beyond_picture.py``.
 
 Seven groups of uneven size and density, of which three have labels. Strategies compare rows by cosine, so the points
 are lifted with random Fourier features (Rahimi and Recht 2007): the cosine of two lifted points falls with their
-distance in the plane, and near points are near by cosine. The labels, the evidence and both strategies' questions are
+distance in the plane, and near points are near by cosine. The labels, the beliefs and both strategies' questions are
 what the package computes; the model that ``adaptive_novel`` asks is k-means with labels under a cosine head.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-from agcd import propagation
+from agcd.asking import Asking
 from agcd.plotting import FAINT, INK, MUTED, NEW, OLD, OURS, RIVALS, house_style, new_figure, png_bytes
 from agcd.strategies import select
 from agcd.training.kmeans import semi_supervised_kmeans
@@ -53,6 +53,15 @@ def pool_view(x: FloatArray, y_class: IntArray, rng: np.random.Generator) -> Poo
     probs /= probs.sum(1, keepdims=True)
     pool, known = np.flatnonzero(y_class < 0), np.flatnonzero(y_class >= 0)
     return PoolView(pool, probs[pool], x[pool], x[known], y_class[known], N_OLD, phase="confident")
+
+
+def asked_one_by_one(asking: Asking, group: IntArray) -> IntArray:
+    """Questions of which each is decided after the true answers to all before it."""
+    rows = []
+    for _ in range(N_QUESTIONS):
+        rows.append(asking.next())
+        asking.tell(rows[-1], int(group[rows[-1]]))
+    return np.asarray(rows)
 
 
 def mixed(colours: list[str], share: FloatArray) -> FloatArray:
@@ -96,23 +105,22 @@ def main() -> None:
     points, group, y_class = make_points(rng)
     x = lifted(points, rng)
     view = pool_view(x, y_class, rng)
-    neighbours = propagation.neighbour_graph(x)
-    evidence = propagation.propagate_labels(neighbours, y_class, len(SIZES))
-    unsettled = np.where(y_class < 0, 1 - evidence.certainty, 0)
-    ours, papers = (select(view, name, N_QUESTIONS, rng) for name in ("widest_reach", "adaptive_novel"))
-    print("groups asked about:", group[ours], "by widest_reach,", group[papers], "by adaptive_novel")
+    asking = Asking(x, y_class)
+    belief, worth = asking.beliefs.at(), asking.gains()
+    ours = asked_one_by_one(asking, group)
+    papers = select(view, "adaptive_novel", N_QUESTIONS, rng)
+    print("groups asked about:", group[ours], "by ours,", group[papers], "by adaptive_novel")
 
     figure = new_figure(9.6, 3.45)
     figure.set_dpi(115)
     first, second, third = figure.subplots(1, 3)
-    told = mixed([COLOURS[c] for c in evidence.y_class], np.asarray(evidence.certainty / evidence.certainty.max()))
-    draw(first, points, told, "1. What labels settle", "squares: labels of three old classes\ngrey: not settled")
+    told = mixed([COLOURS[c] for c in belief.y_class], np.asarray(belief.margin / belief.margin.max()))
+    draw(first, points, told, "1. What labels say", "squares: labels of three old classes\ngrey: not certain")
     known = y_class >= 0
     marks = [COLOURS[c] for c in y_class[known]]
     first.scatter(points[known, 0], points[known, 1], s=24, c=marks, marker="s", edgecolors=INK, linewidths=0.8)
-    reach = propagation.faded_sum(neighbours, unsettled)
-    caption = "orange: much around it is not settled\nnumbers: the next six questions"
-    draw(second, points, HOT(reach / reach.max())[:, :3], "2. Where one answer settles most", caption)
+    caption = "orange: covers much that is not certain\nnumbers: six questions, each after the last answer"
+    draw(second, points, HOT(worth / worth.max())[:, :3], "2. Where an answer covers most", caption)
     number(second, points[ours])
     slots = mixed([COLOURS[slot] for slot in view.probs.argmax(1)], np.full(len(view.rows), 0.6))
     caption = "colours: what a model takes for classes\nnumbers: Adaptive-Novel, confident phase"
