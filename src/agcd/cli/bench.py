@@ -158,6 +158,9 @@ def person(
     minutes: Annotated[float, typer.Option(help="Minutes of the person, waiting included.", min=0.1)] = 20,
     recognise: Annotated[float | None, typer.Option(help="Seconds to see what one picture is.", min=0)] = None,
     scan: Annotated[float | None, typer.Option(help="Seconds to look at one picture of a page.", min=0)] = None,
+    waiting: Annotated[
+        str, typer.Option(help="Measured by the wall's clock, or in seconds of a core: wall, core.")
+    ] = "wall",
     set_: SetOption = None,
     cache: CacheOption = None,
 ) -> None:
@@ -180,6 +183,7 @@ def person(
         read_errors(errors),
         minutes,
         costs,
+        waiting,
         with_overrides({}, set_ or []),
         tuple(set_ or ()),
     )

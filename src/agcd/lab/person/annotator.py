@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -20,6 +21,9 @@ from agcd.errors import StorageError
 
 _POLL_SECONDS = 0.2
 """Between two looks at a running round, which takes seconds to minutes."""
+_PATIENCE_SECONDS = 300.0
+_RUNNING = "Something is running already"
+"""What the page says while the process of an earlier job has not left."""
 
 
 @contextmanager
@@ -46,6 +50,8 @@ class Annotator:
     truth: Callable[[int], str]
     """The class of a row."""
     who: str = "script"
+    clock: Callable[[], float] = time.perf_counter
+    """Seconds, by which work in the background is measured."""
 
     def label_round(self) -> int:
         """Answer until nothing is left to ask; how many answers that took."""
@@ -71,11 +77,11 @@ class Annotator:
     def run_job(self, kind: str) -> dict[str, float]:
         """Start work in the background and wait until it is done; the seconds of each of its stages."""
         seconds: dict[str, float] = {}
-        began = time.perf_counter()
-        self.call("/api/job", {"kind": kind})
+        began = self.clock()
+        self._start_job(kind)
         while True:
             job = self.call("/api/job")
-            now = time.perf_counter()
+            now = self.clock()
             seconds[job["stage"]] = seconds.get(job["stage"], 0.0) + now - began
             began = now
             if job["state"] != "running":
@@ -84,6 +90,18 @@ class Annotator:
         if job["state"] != "done":
             raise StorageError(f"The {kind} did not finish: {job['error']}")
         return seconds
+
+    def _start_job(self, kind: str) -> None:
+        """Start it, as soon as the process of the last one has left: on a busy machine that takes a while."""
+        until = time.perf_counter() + _PATIENCE_SECONDS
+        while True:
+            try:
+                self.call("/api/job", {"kind": kind})
+                return
+            except StorageError as error:
+                if _RUNNING not in str(error) or time.perf_counter() > until:
+                    raise
+            time.sleep(_POLL_SECONDS)
 
     def call(self, path: str, body: dict[str, Any] | None = None, **params: str) -> Any:
         """GET, or POST where there is a body; the answer as JSON."""
@@ -95,5 +113,8 @@ class Annotator:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
         request = urllib.request.Request(self.address + path + query, data, headers)
-        with urllib.request.urlopen(request) as response:
-            return bytes(response.read())
+        try:
+            with urllib.request.urlopen(request) as response:
+                return bytes(response.read())
+        except HTTPError as error:
+            raise StorageError(f"The page refused {path}: {error.read().decode('utf-8', 'replace')}") from None

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 
 from agcd.data.tables import write_table
 from agcd.errors import StorageError
+from agcd.io import read_json
 from agcd.lab.person.annotator import Annotator, served
 from agcd.lab.person.pool import Pool
 from agcd.lab.person.simulated import Person
@@ -33,7 +36,8 @@ def by_rounds(pool: Pool, person: Person, folder: Path, settings: tuple[str, ...
     """Label in rounds at a project served in ``folder``; what all rows are called after every answer and round."""
     _make_project(pool, folder, settings)
     with served(folder) as (address, secret):
-        page = _Page(pool, person, Annotator(address, secret, _nobody, who="person"))
+        clock = time.perf_counter if person.clock is time.perf_counter else JobClock(folder / "cache" / "job")
+        page = _Page(pool, person, Annotator(address, secret, _nobody, "person", clock))
         page.start()
         yield page.names()
         while (card := page.http.question())["row"] is not None:
@@ -88,6 +92,28 @@ class _Page:
         return list(csv.DictReader(io.StringIO(text)))
 
 
+class JobClock:
+    """Seconds of a core that the jobs of a project have used, by Linux's count of processes.
+
+    On a machine that others work on as well, it tells how long a job would take that has a core for itself.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.seconds: dict[int, float] = {}
+        """Of each process, when it was last seen."""
+
+    def __call__(self) -> float:
+        try:
+            pid = int(read_json(self.folder / "progress.json")["pid"])
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # no job has begun, or its process has left
+            return sum(self.seconds.values())
+        # After the name and the state: user and system time of the process and of its children that have ended.
+        self.seconds[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return sum(self.seconds.values())
+
+
 def _nobody(row: int) -> str:
     raise AssertionError("the person answers, not the script")
 
@@ -96,10 +122,17 @@ def _row_of(path: str) -> int:
     return int(Path(path).stem)
 
 
+def _clear(folder: Path) -> None:
+    """Remove what a run that was broken off left there, but for the features, which do not depend on it."""
+    for path in [*folder.glob("*"), *folder.glob("cache/*")]:
+        if path.name not in ("cache", "features"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def _make_project(pool: Pool, folder: Path, settings: tuple[str, ...]) -> None:
     """Copy the images under names that are numbers, write the known labels, and call ``agcd init``."""
     assert pool.paths is not None
-    shutil.rmtree(folder, ignore_errors=True)
+    _clear(folder)
     images = folder / "images"
     (images / "unlabelled").mkdir(parents=True)
     names = [f"unlabelled/{row:06d}{path.suffix.lower()}" for row, path in enumerate(pool.paths)]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from agcd.config import make_config
-from agcd.errors import ConfigError
+from agcd.errors import ConfigError, did_you_mean
 from agcd.io import atomic_write, digest, read_json, write_json
 from agcd.lab.bench import Progress, print_now
 from agcd.lab.datasets import load_data
@@ -24,6 +25,8 @@ from agcd.lab.results import write_results
 from agcd.plotting import png_bytes
 from agcd.rng import generator
 
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "core": time.process_time}
+
 
 @dataclass(frozen=True)
 class Study:
@@ -36,6 +39,8 @@ class Study:
     errors: tuple[float, ...] = (0.0,)
     minutes: float = 20
     costs: Costs = field(default_factory=Costs)
+    waiting: str = "wall"
+    """Whether waiting is what the clock on the wall says, or the seconds of a core that the work took."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the project that the page serves; its backbone, nothing of it trained, gives the others their features."""
     overrides: tuple[str, ...] = ()
@@ -91,11 +96,11 @@ class _Desk:
     def curve(self, name: str, errors: float, progress: Progress) -> Curve:
         """What became of one way, from the disk if it was tried before."""
         study, what = self.study, [self.data, name, self.seed, errors]
-        decides = [asdict(study.start), study.minutes, asdict(study.costs), study.settings]
+        decides = [asdict(study.start), study.minutes, asdict(study.costs), study.waiting, study.settings]
         key = digest([*what, *decides])
         path = self.out / "curves" / f"{key}.json"
         if not path.exists():
-            person = make_person(self.drawn, study.costs, errors, self.seed)
+            person = make_person(self.drawn, study.costs, errors, self.seed, CLOCKS[study.waiting])
             place = Place(self.out / "projects" / key, study.overrides)
             names = WAYS[name].run(self.drawn.pool, person, place)
             curve = record(names, self.drawn, person, study.minutes)
@@ -108,15 +113,19 @@ class _Desk:
         return Curve.from_json(read_json(path))
 
 
-def make_person(drawn: Drawn, costs: Costs, errors: float, seed: int) -> Person:
+def make_person(
+    drawn: Drawn, costs: Costs, errors: float, seed: int, clock: Callable[[], float] = time.perf_counter
+) -> Person:
     """A person who knows the truth of a collection, and at first the names of its known classes."""
     truth = drawn.truth.tolist()
     known = range(len(drawn.pool.known))
     rng = generator(seed, "person", "errors")
-    return Person(truth.__getitem__, drawn.names, known, costs, errors=errors, rng=rng)
+    return Person(truth.__getitem__, drawn.names, known, costs, errors=errors, rng=rng, clock=clock)
 
 
 def _check(study: Study) -> None:
+    if study.waiting not in CLOCKS:
+        raise ConfigError(f"--waiting is {study.waiting!r}.{did_you_mean(study.waiting, CLOCKS)}")
     check_ways(study.ways)
     make_config(study.settings)
     for share in study.errors:

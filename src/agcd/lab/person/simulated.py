@@ -45,7 +45,7 @@ class Person:
         self.known = dict.fromkeys(known)
         """In the order they were heard, so that the same seed makes the same errors."""
         self.shown: set[int] = set()
-        self._truth, self._rng, self._clock = truth, rng, clock
+        self.clock, self._truth, self._rng = clock, truth, rng
 
     # --------------------------------------------------------------------------------------------- what it is asked
 
@@ -109,9 +109,9 @@ class Person:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """What runs inside keeps the person waiting."""
-        began = self._clock()
+        began = self.clock()
         yield
-        self.wait(self._clock() - began)
+        self.wait(self.clock() - began)
 
     # --------------------------------------------------------------------------------------------------------- inside
 

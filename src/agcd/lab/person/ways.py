@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 from agcd.asking import Asking
 from agcd.errors import ConfigError, did_you_mean
@@ -157,8 +158,6 @@ def _clusters(pool: Pool, n: int) -> list[IntArray]:
 
 def _k_means(pool: Pool, rows: IntArray, n: int) -> list[IntArray]:
     """Clusters of ``rows``, the largest first, each with its most typical rows first."""
-    from sklearn.cluster import KMeans
-
     n_distinct = len(np.unique(pool.x[rows], axis=0))
     seed = derive_seed(pool.seed, "person", "k-means") % (1 << 32)
     found = KMeans(min(n, n_distinct), n_init=4, random_state=seed).fit(pool.x[rows])
