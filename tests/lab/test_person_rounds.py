@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from agcd.lab.person.costs import Costs
 from agcd.lab.person.pool import Start, draw_pool
 from agcd.lab.person.simulated import Person
 from agcd.lab.person.ways import WAYS, Place
-from agcd.types import IntArray
 from support.benches import toy_folder
 
 FAST = (
@@ -45,7 +43,7 @@ def test_the_page_calls_rows_what_the_person_said_and_makes_it_wait_for_training
     person = Noting(
         drawn.truth.tolist().__getitem__, drawn.names, range(2), Costs(), errors=0, rng=np.random.default_rng(0)
     )
-    rounds = cast("Generator[IntArray]", WAYS["rounds"].run(drawn.pool, person, Place(tmp_path / "project", FAST)))
+    rounds = WAYS["rounds"].run(drawn.pool, person, Place(tmp_path / "project", FAST))
     waits, keys = [], []
     for _ in range(1 + N_ANSWERS + 1):  # base training, three answers, a round
         names = next(rounds)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,13 +69,14 @@ class Run:
     curve: Curve
 
 
-def record(names: Iterator[IntArray], drawn: Drawn, person: Person, minutes: float) -> Curve:
+def record(names: Generator[IntArray, None, None], drawn: Drawn, person: Person, minutes: float) -> Curve:
     """Follow a way until it ends or the time is up. Before its first action no row has a name."""
     moments = [_moment(np.full(len(drawn.truth), -1), drawn, person)]
-    for y_class in names:
-        if person.seconds > 60 * minutes:
-            break
-        moments.append(_moment(y_class, drawn, person))
+    with closing(names):  # which ends the server of a way that has one
+        for y_class in names:
+            if person.seconds > 60 * minutes:
+                break
+            moments.append(_moment(y_class, drawn, person))
     return Curve(tuple(moments), person.prepared, int(drawn.is_hidden.sum()))
 
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ N_TICKS = 12
 """Pictures of the screen "which of these are also it?" (``N_ASKED`` of the page)."""
 
 
-def by_rounds(pool: Pool, person: Person, folder: Path, settings: tuple[str, ...]) -> Iterator[IntArray]:
+def by_rounds(pool: Pool, person: Person, folder: Path, settings: tuple[str, ...]) -> Generator[IntArray, None, None]:
     """Label in rounds at a project served in ``folder``; what all rows are called after every answer and round."""
     _make_project(pool, folder, settings)
     with served(folder) as (address, secret):

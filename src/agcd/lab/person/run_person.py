@@ -24,6 +24,7 @@ from agcd.lab.person.ways import WAYS, Place, check_ways
 from agcd.lab.results import write_results
 from agcd.plotting import png_bytes
 from agcd.rng import generator
+from agcd.types import Dataset
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "core": time.process_time}
 
@@ -70,10 +71,10 @@ def run_person(study: Study, out: Path, cache_dir: Path, progress: Progress = pr
             if name not in shown:
                 progress(f"{data} holds no pictures to serve: left out {WAYS[name].words!r}")
         for seed in range(study.n_seeds):
-            person_at = _Desk(study, data, seed, out, cache_dir)
+            desk = _Desk(study, data, dataset, seed, out, cache_dir)
             for name in shown:
                 for errors in study.errors:
-                    yield Run(data, name, seed, errors, person_at.curve(name, errors, progress))
+                    yield Run(data, name, seed, errors, desk.curve(name, errors, progress))
 
 
 @dataclass
@@ -82,16 +83,16 @@ class _Desk:
 
     study: Study
     data: str
+    dataset: Dataset
     seed: int
     out: Path
     cache_dir: Path
 
     @cached_property
     def drawn(self) -> Drawn:
-        dataset = load_data(self.data, self.cache_dir)
         backbone = make_config(self.study.settings).backbone
         frozen = backbone.model_copy(update={"trainable_blocks": 0, "views": 1})
-        return draw_pool(dataset, self.study.start, self.seed, frozen, self.cache_dir)
+        return draw_pool(self.dataset, self.study.start, self.seed, frozen, self.cache_dir)
 
     def curve(self, name: str, errors: float, progress: Progress) -> Curve:
         """What became of one way, from the disk if it was tried before."""

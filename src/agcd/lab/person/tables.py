@@ -34,7 +34,7 @@ def person_tables(runs: Sequence[Run], minutes: float) -> str:
         own = [run for run in runs if (run.data, run.errors) == (data, errors)]
         shown: list[float] = [m for m in MINUTES if m <= minutes] or [minutes]
         heads = ["way", *(f"{m:g} min" for m in shown), *(f"min to {100 * s:g} %" for s in LEVELS)]
-        heads += ["minutes", "of them waiting", "keys", "seeds"]
+        heads += ["minutes in all", "waiting, s", "keys", "seeds"]
         lines = [_line([run for run in own if run.way == way], shown) for way in unique(run.way for run in own)]
         rows = mean_std([run.curve.n_hidden for run in own], percent=False).partition(" ")[0].partition(".")[0]
         title = f"**{Path(data).name}**, right names (%) of {rows} pictures, {100 * errors:g} % wrong answers"
@@ -47,9 +47,9 @@ def _line(runs: Sequence[Run], shown: Sequence[float]) -> list[str]:
     right = [mean_std([curve.at(m).right for curve in curves], percent=True) for m in shown]
     until = [_mean_minutes([curve.minutes_until(share) for curve in curves]) for share in LEVELS]
     last = [curve.moments[-1] for curve in curves]
-    spent = [_mean_minutes([moment.seconds / 60 for moment in last]), _mean_minutes([m.waited / 60 for m in last])]
-    keys = f"{np.mean([moment.keys for moment in last]):.0f}"
-    return [WAYS[runs[0].way].words, *right, *until, *spent, keys, str(len(runs))]
+    minutes = _mean_minutes([moment.seconds / 60 for moment in last])
+    waited, keys = (f"{np.mean(values):.0f}" for values in ([m.waited for m in last], [m.keys for m in last]))
+    return [WAYS[runs[0].way].words, *right, *until, minutes, waited, keys, str(len(runs))]
 
 
 def _mean_minutes(found: Sequence[float | None]) -> str:

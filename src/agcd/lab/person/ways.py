@@ -5,7 +5,7 @@ A way sees a ``Pool``, which holds no truth: what it knows, the person told it. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ class Place:
     """As ``agcd init --set`` takes them."""
 
 
-Names = Iterator[IntArray]
+Names = Generator[IntArray, None, None]
 """What every row of the pool is called, (n,), after each action."""
 
 
