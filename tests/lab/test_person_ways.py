@@ -87,7 +87,7 @@ def test_the_truth_of_rows_that_were_not_shown_changes_nothing(name: str) -> Non
     assert not shown & set(np.flatnonzero(~drawn.is_hidden).tolist())  # nothing known is asked
 
 
-@pytest.mark.parametrize("name", ["live", "live-no-ticks", "pages", "one-by-one"])
+@pytest.mark.parametrize("name", ["live", "live-ticks", "pages", "one-by-one"])
 def test_ways_that_go_on_to_the_end_name_everything_rightly(name: str) -> None:
     curve, person = follow(name, blobs())
     assert curve.moments[-1].right == 1

@@ -16,11 +16,15 @@ from agcd.lab.person.ways import WAYS
 from agcd.lab.results import unique
 from agcd.plotting import DASHES, NEW, OLD, OURS, RIVALS, house_style, legend_below, panels, share_axis, spread_of
 
-STEP_SECONDS = 5
+STEP_SECONDS = 1
 """Between two points of a line."""
+LEGEND_COLUMN = 3.2
+"""Inches that a legend needs for the words of a way."""
+TICKS = (0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60)
+"""Minutes with a mark, on an axis that grows with the root of time: most happens in the first ones."""
 LOOKS: dict[str, dict[str, Any]] = {
     "live": {"color": OURS, "linewidth": 2.6, "zorder": 6},
-    "live-no-ticks": {"color": OURS, "linewidth": 1.5, "linestyle": DASHES, "zorder": 5},
+    "live-ticks": {"color": OURS, "linewidth": 1.5, "linestyle": DASHES, "zorder": 5},
     "rounds": {"color": NEW, "linewidth": 2.0, "zorder": 4},
     "clusters": {"color": RIVALS[1], "linewidth": 1.6, "zorder": 3},
     "clusters-2x": {"color": RIVALS[1], "linewidth": 1.6, "linestyle": DASHES, "zorder": 3},
@@ -43,7 +47,8 @@ def draw_runs(runs: Sequence[Run], minutes: float) -> Figure:
     for axes in grid:
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel("pictures with the right name")
-    legend_below(figure, [Line2D([], [], label=WAYS[way].words, **LOOKS.get(way, {})) for way in ways])
+    keys = [Line2D([], [], label=WAYS[way].words, **LOOKS.get(way, {})) for way in ways]
+    legend_below(figure, keys, column=LEGEND_COLUMN)
     return figure
 
 
@@ -58,7 +63,9 @@ def _draw_way(axes: Axes, runs: Sequence[Run], minutes: float) -> None:
 
 
 def _frame(axes: Axes, title: str, minutes: float) -> None:
+    axes.set_xscale("function", functions=(lambda t: np.sqrt(np.maximum(t, 0)), np.square))
     axes.set(xlim=(0, minutes), ylim=(0, 1.01), xlabel="minutes of the person, waiting included", title=title)
+    axes.set_xticks([t for t in TICKS if t <= minutes], [f"{t:g}" for t in TICKS if t <= minutes])
     share_axis(axes, "y")
     axes.grid()
 
