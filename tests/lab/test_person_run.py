@@ -79,10 +79,12 @@ def test_what_is_stored_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mon
         list(run_person(Study(("toy",), ("clusters",), Start(4, 2, 4)), tmp_path / "out", tmp_path))
 
 
-def test_wrong_rates_of_errors_are_refused(tmp_path: Path) -> None:
+def test_wrong_rates_of_errors_and_clocks_are_refused(tmp_path: Path) -> None:
     assert read_errors("0, 0.02,0.05") == (0.0, 0.02, 0.05)
     with pytest.raises(ConfigError, match="--errors is 'few': numbers with commas"):
         read_errors("few")
+    with pytest.raises(ConfigError, match=r"--waiting is 'wal'. Did you mean 'wall'\?"):
+        list(run_person(Study(("toy",), waiting="wal"), tmp_path, tmp_path))
     with pytest.raises(ConfigError, match="--errors has 2: shares from 0 to 1"):
         list(run_person(Study(("toy",), errors=(2.0,)), tmp_path, tmp_path))
 

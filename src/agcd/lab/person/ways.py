@@ -131,7 +131,7 @@ def name_clusters(pool: Pool, person: Person, place: Place, *, per_class: int) -
 def approve_pages(pool: Pool, person: Person, place: Place, *, per_class: int) -> Names:
     """k-means clusters in pages: one of a single class gets its name at once, any other is split in two.
 
-    Of 1, 2, 4 and 6 clusters for each class there truly is, 4 came out best on flowers102 and with 6 on grocery81.
+    Of 1, 2, 4 and 6 clusters for each class there truly is, 4 came out best on flowers102, 4 and 6 on grocery81.
     """
     y_class = pool.y_start.copy()
     with person.waiting():
