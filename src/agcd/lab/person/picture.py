@@ -20,6 +20,8 @@ STEP_SECONDS = 1
 """Between two points of a line."""
 LEGEND_COLUMN = 3.2
 """Inches that a legend needs for the words of a way."""
+END_SHARE = 0.99
+"""A way whose last action comes before this share of the time has ended by itself: a dot says where."""
 TICKS = (0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60)
 """Minutes with a mark, on an axis that grows with the root of time: most happens in the first ones."""
 LOOKS: dict[str, dict[str, Any]] = {
@@ -37,7 +39,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 @house_style()
 def draw_runs(runs: Sequence[Run], minutes: float) -> Figure:
     """The mean over seeds within a band of one deviation; time is all that the person does and waits for."""
-    names, ways = unique(run.data for run in runs), unique(run.way for run in runs)
+    names, used = unique(run.data for run in runs), {run.way for run in runs}
     figure, grid = panels(len(names), 6.4 if len(names) < 3 else 4.8, 4.4, sharey=True)
     for axes, data in zip(grid, names, strict=True):
         own = [run for run in runs if run.data == data]
@@ -47,7 +49,7 @@ def draw_runs(runs: Sequence[Run], minutes: float) -> Figure:
     for axes in grid:
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel("pictures with the right name")
-    keys = [Line2D([], [], label=WAYS[way].words, **LOOKS.get(way, {})) for way in ways]
+    keys = [Line2D([], [], label=WAYS[way].words, **LOOKS.get(way, {})) for way in WAYS if way in used]
     legend_below(figure, keys, column=LEGEND_COLUMN)
     return figure
 
@@ -60,6 +62,10 @@ def _draw_way(axes: Axes, runs: Sequence[Run], minutes: float) -> None:
     low, high = spread.mean - deviation, np.minimum(spread.mean + deviation, 1)
     axes.fill_between(times, low, high, color=look.get("color"), alpha=0.12, linewidth=0, zorder=1)
     axes.plot(times, spread.mean, **look)
+    ends = [run.curve.moments[-1].seconds / 60 for run in runs]
+    if max(ends) < minutes * END_SHARE:
+        at = float(np.mean(ends))
+        axes.plot(at, np.interp(at, times, spread.mean), "o", color=look.get("color"), markersize=6, zorder=7)
 
 
 def _frame(axes: Axes, title: str, minutes: float) -> None:
