@@ -6,11 +6,6 @@ python benchmarks/http_loop.py --data groceries14 --seed 0 --rounds 5
 from __future__ import annotations
 
 import argparse
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +14,7 @@ import pyarrow.parquet as pq
 from agcd import metrics
 from agcd.cli.by_hand import make_project
 from agcd.lab.cells import Cell, Prepared, prepare, run_cell
-from agcd.lab.person import Annotator
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[tuple[str, str]]:
-    """Address and token of ``agcd serve`` in a process of its own."""
-    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
-        assert server.stdout is not None
-        found = re.search(r"(http://[^/]+)/login\?token=(\S+)", server.stdout.readline())
-        assert found, "agcd serve printed no link"
-        try:
-            yield found[1], found[2]
-        finally:
-            server.terminate()
+from agcd.lab.person.annotator import Annotator, served
 
 
 def accuracy(prepared: Prepared, folder: Path, number: int) -> float:

@@ -22,6 +22,7 @@ LONGEST = (
     "test_agreement",
     "test_engines",
     "test_http_loop",
+    "test_person_rounds",
     "test_session",
     "test_browser_pages",
     "test_export_onnx",

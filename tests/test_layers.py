@@ -45,11 +45,11 @@ APP: list[set[str]] = [
     {"web"},
 ]
 LAB: list[set[str]] = [
-    {"published", "results", "evaluator", "person"},
+    {"published", "results", "evaluator", "frozen"},
     {"datasets", "starts"},
     {"cells"},
     {"bench", "finished"},
-    {"ask", "paper", "demo"},
+    {"ask", "paper", "demo", "person"},
     {"beyond"},
 ]
 ROOMS = {"": LIBRARY, "app": APP, "lab": LAB}

@@ -104,9 +104,12 @@ def png_bytes(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def legend_below(figure: Figure, keys: Sequence[Artist]) -> None:
-    """A legend under the panels, as wide as they are; it makes the figure taller rather than the panels smaller."""
-    n_most = max(1, int(figure.get_figwidth() / _LEGEND_COLUMN))
+def legend_below(figure: Figure, keys: Sequence[Artist], column: float = _LEGEND_COLUMN) -> None:
+    """A legend under the panels, as wide as they are; it makes the figure taller rather than the panels smaller.
+
+    ``column``: inches that the longest label needs with its mark.
+    """
+    n_most = max(1, int(figure.get_figwidth() / column))
     n_lines = -(-len(keys) // n_most)
     n_columns = -(-len(keys) // n_lines)
     figure.set_figheight(figure.get_figheight() + 0.1 + 0.22 * n_lines)

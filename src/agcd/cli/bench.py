@@ -149,6 +149,51 @@ def beyond(
     print(run_beyond(plan, out, cache_dir, engine=where))
 
 
+@app.command()
+def person(
+    data: DataOption,
+    out: OutOption,
+    classes: Annotated[int, typer.Option(help="Classes drawn from the data with the seed; 0 takes all.", min=0)] = 20,
+    known: Annotated[int, typer.Option(help="Of them known at the start.", min=1)] = 8,
+    labels: Annotated[int, typer.Option(help="Labels of each known class.", min=1)] = 5,
+    seeds: SeedsOption = 3,
+    errors: Annotated[str, typer.Option(help="Shares of decisions that go wrong, comma-separated.")] = "0",
+    ways: Annotated[str | None, typer.Option(help="Comma-separated; default all of docs/person.md.")] = None,
+    minutes: Annotated[float, typer.Option(help="Minutes of the person, waiting included.", min=0.1)] = 20,
+    recognise: Annotated[float | None, typer.Option(help="Seconds to see what one picture is.", min=0)] = None,
+    scan: Annotated[float | None, typer.Option(help="Seconds to look at one picture of a page.", min=0)] = None,
+    waiting: Annotated[
+        str, typer.Option(help="Measured by the wall's clock, or in seconds of a core: wall, core.")
+    ] = "wall",
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Right names against minutes and keys of a simulated person, for our ways of labelling and others'."""
+    from dataclasses import replace
+
+    from agcd.lab.person.costs import Costs
+    from agcd.lab.person.pool import Start
+    from agcd.lab.person.run_person import Study, read_errors, report_person
+    from agcd.lab.person.ways import WAYS
+
+    costs = Costs()
+    costs = costs if recognise is None else replace(costs, recognise=recognise)
+    costs = costs if scan is None else replace(costs, scan=scan)
+    study = Study(
+        tuple(data),
+        tuple(name.strip() for name in ways.split(",")) if ways else tuple(WAYS),
+        Start(classes or None, known, labels),
+        seeds,
+        read_errors(errors),
+        minutes,
+        costs,
+        waiting,
+        with_overrides({}, set_ or []),
+        tuple(set_ or ()),
+    )
+    print(report_person(study, out, cache or default_cache()))
+
+
 def _settings(
     file: Path | None, protocol: str, overrides: list[str] | None, given: dict[str, int | None]
 ) -> dict[str, Any]:

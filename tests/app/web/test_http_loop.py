@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +9,7 @@ import pyarrow.parquet as pq
 
 from agcd.cli.by_hand import make_project
 from agcd.lab.cells import Cell, open_session, prepare, run_cell
-from agcd.lab.person import Annotator
+from agcd.lab.person.annotator import Annotator, served
 from support.benches import SMALL, toy_folder
 
 
@@ -22,17 +19,12 @@ def test_answers_over_http_reach_the_accuracy_of_the_benchmark(tmp_path: Path) -
     run_cell(cell, out, cache)
     prepared = prepare(cell, cache)
     make_project(cell, folder, out, cache).close()
-    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
-        assert server.stdout is not None
-        found = re.search(r"(http://[^/]+)/login\?token=(\S+)", server.stdout.readline())
-        assert found
-        annotator = Annotator(found[1], found[2], lambda row: prepared.evaluator.answer(np.array([row]))[0])
+    with served(folder) as (address, secret):
+        annotator = Annotator(address, secret, lambda row: prepared.evaluator.answer(np.array([row]))[0])
         answers = []
         for _ in range(2):
             answers.append(annotator.label_round())
             annotator.train_round()
-        server.terminate()
     assert answers == [3, 3]
     session = open_session(cell, prepared, out)
     session.train()
