@@ -19,8 +19,9 @@ LIBRARY: list[set[str]] = [
     {"io", "arrays", "assignment", "words"},
     {"provenance"},
     {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting"},
-    {"beliefs"},
+    {"beliefs", "accuracy"},
     {"asking"},
+    {"signs"},
     {"data", "metrics", "strategies"},
     {"features"},
     {"training"},
@@ -48,8 +49,8 @@ LAB: list[set[str]] = [
     {"published", "results", "evaluator", "person"},
     {"datasets", "starts"},
     {"cells"},
-    {"bench", "finished"},
-    {"ask", "paper", "demo"},
+    {"bench", "finished", "frozen"},
+    {"accuracy", "ask", "paper", "demo"},
     {"beyond"},
 ]
 ROOMS = {"": LIBRARY, "app": APP, "lab": LAB}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agcd.accuracy import DRAWN_EVERY
 from agcd.cli.options import (
     AddressOption,
     CacheOption,
@@ -105,6 +106,31 @@ def ask(
     cells = make_cells(data, [name.strip() for name in strategies.split(",")], seeds, values, how)
     where = open_engine("local", processes=jobs)
     print(report_asking(cells, cache or default_cache(), one_by_one=one_by_one, engine=where))
+
+
+@app.command()
+def accuracy(
+    data: DataOption,
+    projects: Annotated[int, typer.Option(help="Simulated projects of each data set.", min=1)] = 50,
+    first: Annotated[int, typer.Option(help="Seed of the first; the others count on from it.", min=0)] = 0,
+    drawn_every: Annotated[
+        int, typer.Option(help="One question in so many is drawn at random; 0: none.", min=0)
+    ] = DRAWN_EVERY,
+    out: Annotated[Path | None, typer.Option(help="PNG of the reliability curves.")] = None,
+    jobs: JobsOption = None,
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Check the accuracy figure that is made of the answers: simulated projects, without training."""
+    from agcd.engine import open_engine
+    from agcd.lab.accuracy.report import report_accuracy
+    from agcd.lab.bench import make_cells
+
+    values = _settings(None, "quick", set_, {})
+    cells = make_cells(data, ["propagation_herding"], 1, values, _split(None, None, 0.2, None, None))
+    where = open_engine("local", processes=jobs)
+    seeds = range(first, first + projects)
+    print(report_accuracy(cells, cache or default_cache(), seeds, drawn_every, picture=out, engine=where))
 
 
 @app.command()

@@ -13,22 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from agcd.arrays import unit
 from agcd.beliefs import Beliefs
 from agcd.data.splits import truth_in_split_order
 from agcd.engine import Engine, open_engine
-from agcd.errors import ConfigError
 from agcd.features import open_features
-from agcd.features.rows import RowFeatures
 from agcd.lab.bench import Progress, compute_features, print_now, wait_for_all
 from agcd.lab.cells import Cell, load
+from agcd.lab.frozen import check_frozen, frozen
 from agcd.lab.results import Record, markdown_table, mean_std, unique
 from agcd.propagation import neighbour_graph
 from agcd.rng import generator
 from agcd.session import strategy_settings
 from agcd.strategies import open_one_by_one, select
-from agcd.training.fitted import embed_rows
-from agcd.types import BoolArray, FloatArray, IntArray, PoolView
+from agcd.types import BoolArray, PoolView
 
 N_PARTS = 5
 """Accuracy is measured after each fifth of the answers."""
@@ -44,9 +41,7 @@ def report_asking(
 ) -> str:
     """Judge all cells; Markdown tables of All and New by number of answers, mean ± deviation over seeds."""
     engine = engine or open_engine()
-    for cell in {cell.data: cell for cell in cells}.values():
-        if cell.config.backbone.trainable_blocks and load(cell, cache_dir).dataset.paths is not None:
-            raise ConfigError("Asking is judged on frozen features: add --set backbone.trainable_blocks=0.")
+    check_frozen(cells, cache_dir)
     compute_features(cells, cache_dir, engine, progress)
     names = [f"{cell.data} {cell.strategy} seed {cell.seed}" for cell in cells]
     found: dict[int, list[Record]] = {}
@@ -74,7 +69,7 @@ class _Pool:
         labels, dataset = loaded.labels, loaded.dataset
         features = open_features(dataset, cell.config.backbone, cache_dir)
         rows = np.setdiff1d(labels.train_rows, list(features.bad_rows))
-        self.x = _frozen(features, rows)
+        self.x = frozen(features, rows)
         self.truth = truth_in_split_order(dataset, loaded.split)[rows]
         self.y_class = labels.y_class[rows].copy()
         self.asked = np.zeros(len(rows), np.int64)
@@ -133,12 +128,6 @@ class _Pool:
 
 def _share(what: BoolArray, among: BoolArray) -> float | None:
     return float(what[among].mean()) if among.any() else None
-
-
-def _frozen(features: RowFeatures, rows: IntArray) -> FloatArray:
-    """What the pretrained network makes of the test view of ``rows``, centred, at unit length: (n, d)."""
-    x = embed_rows(features.new_tail().eval(), features, rows).numpy()
-    return unit(x - x.mean(0))
 
 
 def _table(records: Sequence[Record], measure: str, word: str) -> str:
