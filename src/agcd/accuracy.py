@@ -48,7 +48,7 @@ class AccuracyEstimate:
 
 
 @dataclass(frozen=True)
-class Tested:
+class Checked:
     """Labelled rows and whether the belief without their label was right."""
 
     logit: Float64Array
@@ -94,25 +94,25 @@ class Shift:
         return AccuracyEstimate(float(np.clip(self.p_right(logit).mean(), low, high)), low, high)
 
 
-def pool_shift(tested: Tested, prior: ShiftPrior) -> Shift:
-    """What the tested rows say about the shift of the pool; without any, what the prior says."""
-    mean, covariance = shift_posterior(tested, prior)
+def pool_shift(checked: Checked, prior: ShiftPrior) -> Shift:
+    """What the checked rows say about the shift of the pool; without any, what the prior says."""
+    mean, covariance = shift_posterior(checked, prior)
     return Shift(float(mean[POOL]), float(np.sqrt(covariance[POOL, POOL])))
 
 
-def shift_posterior(tested: Tested, prior: ShiftPrior) -> tuple[Float64Array, Float64Array]:
+def shift_posterior(checked: Checked, prior: ShiftPrior) -> tuple[Float64Array, Float64Array]:
     """Mode and inverse curvature of the posterior of all four shifts: (4,), (4, 4).
 
     The posterior is log-concave: Newton's steps, none longer than 1, reach its only mode. Rows of kind POOL may be
-    among the tested ones where their truth is known, as in a simulation.
+    among the checked ones where their truth is known, as in a simulation.
     """
-    logit = np.asarray(tested.logit, np.float64)
+    logit = np.asarray(checked.logit, np.float64)
     precision = np.linalg.inv(prior.spread)
     shift = prior.mean.astype(np.float64)
     for _ in range(_STEPS):
-        p = expit(logit + shift[tested.kind])
-        surprise = np.bincount(tested.kind, tested.is_right - p, minlength=4)
-        curvature = precision + np.diag(np.bincount(tested.kind, p * (1 - p), minlength=4))
+        p = expit(logit + shift[checked.kind])
+        surprise = np.bincount(checked.kind, checked.is_right - p, minlength=4)
+        curvature = precision + np.diag(np.bincount(checked.kind, p * (1 - p), minlength=4))
         step = np.linalg.solve(curvature, surprise - precision @ (shift - prior.mean))
         step /= max(1.0, np.abs(step).max() / _LONGEST_STEP)
         shift = shift + step

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agcd.accuracy import DRAWN, QUANTILE_90, AccuracyEstimate, Shift, Tested, pool_shift, wilson
+from agcd.accuracy import DRAWN, QUANTILE_90, AccuracyEstimate, Checked, Shift, pool_shift, wilson
 from agcd.arrays import Float64Array
 from agcd.data.splits import truth_in_split_order
 from agcd.features import open_features
@@ -72,7 +72,7 @@ def judge_project(data: str, x: FloatArray, truth: IntArray, seed: int, drawn_ev
 
 def judge(data: str, moment: Moment, accuracy_undrawn: float | None, rng: np.random.Generator) -> Judged:
     """The figure for one moment, made as the library makes it."""
-    shift = pool_shift(Tested(logits(moment.labelled), moment.labelled_right, moment.kind), PRIOR)
+    shift = pool_shift(Checked(logits(moment.labelled), moment.labelled_right, moment.kind), PRIOR)
     logit = logits(moment.pool)
     return Judged(
         data,

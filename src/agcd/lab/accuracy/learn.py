@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from agcd.accuracy import POOL, ShiftPrior, Tested, shift_posterior
+from agcd.accuracy import POOL, Checked, ShiftPrior, shift_posterior
 from agcd.arrays import Float64Array
 from agcd.lab.accuracy.simulate import Moment
 
@@ -37,20 +37,23 @@ def learn_weights(moments: Sequence[Moment]) -> Float64Array:
     return weights
 
 
-def learn_prior(tested: Sequence[Tested]) -> ShiftPrior:
-    """How shifts vary, from projects whose tested rows include those of the pool."""
+def learn_prior(checked: Sequence[Checked], counts: Float64Array | None = None) -> ShiftPrior:
+    """How shifts vary, from projects whose checked rows include those of the pool, each counting ``counts`` (n,)."""
     prior = ShiftPrior(np.zeros(4), 0.5 * np.eye(4))
+    part = np.ones(len(checked)) if counts is None else counts
+    part = part / part.sum()
     for _ in range(N_ROUNDS):
-        found = [shift_posterior(one, prior) for one in tested]
+        found = [shift_posterior(one, prior) for one in checked]
         modes = np.array([mode for mode, _ in found])
-        within = np.mean([covariance for _, covariance in found], axis=0)
-        prior = ShiftPrior(modes.mean(0), within + np.cov(modes.T, bias=True))
+        within = np.tensordot(part, np.array([covariance for _, covariance in found]), 1)
+        mean = part @ modes
+        prior = ShiftPrior(mean, within + (modes - mean).T @ ((modes - mean) * part[:, None]))
     return prior
 
 
-def tested_with_pool(moment: Moment, weights: Float64Array) -> Tested:
+def checked_with_pool(moment: Moment, weights: Float64Array) -> Checked:
     """All rows of a moment, those of the pool with the truth nobody knows in life."""
-    return Tested(
+    return Checked(
         np.concatenate([moment.pool.terms() @ weights, moment.labelled.terms() @ weights]),
         np.concatenate([moment.pool_right, moment.labelled_right]),
         np.concatenate([np.full(len(moment.pool_right), POOL), moment.kind]),
