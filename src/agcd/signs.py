@@ -79,7 +79,7 @@ def labelled_signs(asking: Asking, y_class: IntArray, kind: IntArray) -> tuple[I
 
 def logits(signs: Signs) -> Float64Array:
     """What the signs say in general about the chance that the belief is right: (n,)."""
-    return signs.terms() @ WEIGHTS
+    return np.asarray(signs.terms() @ WEIGHTS, np.float64)
 
 
 def checked_rows(asking: Asking, y_class: IntArray, kind: IntArray) -> Checked:
