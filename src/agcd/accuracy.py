@@ -33,7 +33,7 @@ QUANTILE_90 = 1.6449
 """The normal quantile of a two-sided 90 % interval."""
 QUANTILE_95 = 1.959964
 MISFIT = 0.007
-"""Deviation of the accuracy that no shift explains: logits are no more than a rule of thumb. It matters only near 100 %,
+"""Deviation of the accuracy that no shift explains: logits are but a rule of thumb. It matters only near 100 %,
 where intervals would be narrower than the rule is true; chosen with each data set in turn left out (docs/LOG.md)."""
 _STEPS, _LONGEST_STEP, _SMALLEST_STEP = 100, 1.0, 1e-8
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
