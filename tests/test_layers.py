@@ -19,8 +19,9 @@ LIBRARY: list[set[str]] = [
     {"io", "arrays", "assignment", "words"},
     {"provenance"},
     {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting"},
-    {"beliefs"},
+    {"beliefs", "accuracy"},
     {"asking"},
+    {"signs"},
     {"data", "metrics", "strategies"},
     {"features"},
     {"training"},
@@ -45,11 +46,11 @@ APP: list[set[str]] = [
     {"web"},
 ]
 LAB: list[set[str]] = [
-    {"published", "results", "evaluator", "frozen"},
+    {"published", "results", "evaluator"},
     {"datasets", "starts"},
     {"cells"},
-    {"bench", "finished"},
-    {"ask", "paper", "demo", "person"},
+    {"bench", "finished", "frozen"},
+    {"accuracy", "ask", "paper", "demo", "person"},
     {"beyond"},
 ]
 ROOMS = {"": LIBRARY, "app": APP, "lab": LAB}

@@ -71,6 +71,13 @@ class Asking:
             raise IndexError("every row is labelled or asked about")
         return best
 
+    def draw(self, rng: np.random.Generator) -> int:
+        """A row drawn at random of those that may be asked about: what ``agcd.accuracy`` learns most from."""
+        left = np.flatnonzero(self.may_ask)
+        if not len(left):
+            raise IndexError("every row is labelled or asked about")
+        return int(rng.choice(left))
+
     def gains(self) -> Floats:
         """(n,): how much uncertainty each row would cover that nothing covers yet."""
         rise = self.kernel.data - self.covered[self.kernel.indices]

@@ -35,6 +35,8 @@ WIDTH = 16
 UNNAMED_EVIDENCE = 0.1
 """Evidence that speaks for a class nobody has named, everywhere, as a multiple of what the middle row has of all
 others. Where little else has arrived it wins. 0.03 to 0.3 came out alike (docs/LOG.md)."""
+SMALLEST_REST = 1e-6
+"""What is left when a label's own evidence is subtracted and is smaller than this is rounding, not evidence."""
 N_MEASURED = 20_000
 """Rows by which the middle amount of evidence is measured."""
 NO_CLASS = -1
@@ -69,6 +71,7 @@ class Beliefs:
         """Row i has ``_evidence[i, j]`` of class ``_class[i, j]``, summed over the labels of that class."""
         self._n_labels = np.zeros(max(n_classes, 1), np.int64)
         self._widen()
+        self._returned: dict[int, np.float32] = {}
         self._sample = np.unique(np.linspace(0, n - 1, min(n, N_MEASURED)).astype(np.int64))
 
     @property
@@ -112,21 +115,29 @@ class Beliefs:
         """What the labels say about ``rows``; about all of them if None."""
         classes = self._class if rows is None else self._class[rows]
         evidence = self._weighed(rows)
-        total = evidence.sum(1)
-        measured = total[self._sample] if rows is None else self._weighed(self._sample).sum(1)
-        unnamed = np.float32(UNNAMED_EVIDENCE * _middle(measured))
-        lines = np.arange(len(evidence))
-        place = evidence.argmax(1)
-        best = evidence[lines, place]
-        evidence[lines, place] = 0
-        rival = np.maximum(evidence.max(1), unnamed)
-        everything = np.maximum(total + unnamed, np.float32(1e-30))
-        winner = np.where(best > 0, classes[lines, place], NO_CLASS)
-        return Belief(
-            winner.astype(np.int64),
-            np.asarray(np.maximum(best - rival, 0) / everything, np.float32),
-            np.asarray(np.where(total > 0, unnamed / everything, 1), np.float32),
-        )
+        measured = evidence[self._sample] if rows is None else self._weighed(self._sample)
+        return _judged(classes, evidence, _unnamed(measured))
+
+    def without_own(self, rows: IntArray, y_class: IntArray) -> Belief:
+        """What all labels but a row's own say about labelled rows: (m,), (m,) → (m,).
+
+        ``y_class`` is their own class. A class that has no other label is not heard of. The evidence for a class that
+        nobody has named is that of the present moment, the row's own label included.
+        """
+        classes, evidence = self._class[rows], self._evidence[rows]
+        n_labels = np.maximum(self._n_labels, 1)[classes]
+        own, n_others = classes == y_class[:, None], (self._n_labels[y_class] - 1)[:, None]
+        rest = evidence - np.array([self._returns(row) for row in rows.tolist()], np.float32).reshape(-1, 1)
+        rest[(rest < SMALLEST_REST) | (n_others < 1)] = 0
+        weighed = np.where(own, rest / np.maximum(n_others, 1), evidence / n_labels).astype(np.float32)
+        return _judged(classes, weighed, _unnamed(self._weighed(self._sample)))
+
+    def _returns(self, row: int) -> np.float32:
+        """What a label of ``row`` adds to the evidence at the row itself; computed once."""
+        if row not in self._returned:
+            reached, evidence = self._flow.of(np.array([row]))
+            self._returned[row] = evidence[np.searchsorted(reached, row)]
+        return self._returned[row]
 
     def shares(self, n_classes: int, rows: IntArray | None = None) -> Floats:
         """(n, n_classes): the share of each class in the evidence of each row; all alike where none has arrived."""
@@ -175,6 +186,28 @@ class Beliefs:
     def _forget(self, y_class: int) -> None:
         gone = self._class == y_class
         self._class[gone], self._evidence[gone] = NO_CLASS, 0
+
+
+def _judged(classes: NDArray[np.int32], evidence: Floats, unnamed: np.float32) -> Belief:
+    """The belief that weighed evidence amounts to: (n, width), (n, width); ``evidence`` is overwritten."""
+    total = evidence.sum(1)
+    lines = np.arange(len(evidence))
+    place = evidence.argmax(1)
+    best = evidence[lines, place]
+    evidence[lines, place] = 0
+    rival = np.maximum(evidence.max(1), unnamed)
+    everything = np.maximum(total + unnamed, np.float32(1e-30))
+    winner = np.where(best > 0, classes[lines, place], NO_CLASS)
+    return Belief(
+        winner.astype(np.int64),
+        np.asarray(np.maximum(best - rival, 0) / everything, np.float32),
+        np.asarray(np.where(total > 0, unnamed / everything, 1), np.float32),
+    )
+
+
+def _unnamed(measured: Floats) -> np.float32:
+    """The evidence for a class that nobody has named, by the weighed evidence of some rows: (m, width)."""
+    return np.float32(UNNAMED_EVIDENCE * _middle(measured.sum(1)))
 
 
 def _middle(total: Floats) -> float:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agcd.accuracy import wilson
 from agcd.app.answers import Answer, find_class, merge_classes, rename_class, write_answers
 from agcd.app.labels import LabelView
 from agcd.app.model import train
 from agcd.app.project import Project
 from agcd.app.report import project_story, write_project_report
-from agcd.app.rounds import RoundView, audit_of, mapping_changes, wilson
+from agcd.app.rounds import RoundView, audit_of, mapping_changes
 from agcd.app.store.classes import ClassInfo, Registry
 from agcd.app.store.events import LabelEvent
 from agcd.errors import ConfigError

@@ -114,6 +114,15 @@ def test_bench_prints_the_table_it_writes(tmp_path: Path, monkeypatch: pytest.Mo
     assert (tmp_path / "out" / "results.md").read_text() in done.stdout
 
 
+@pytest.mark.usefixtures("in_this_process")
+def test_bench_accuracy_prints_its_tables(tmp_path: Path) -> None:
+    places = ["--cache", str(tmp_path), "--out", str(tmp_path / "curves.png")]
+    done = CliRunner().invoke(app, ["bench", "accuracy", "--data", "toy", "--projects", "1", "--jobs", "1", *places])
+    assert done.exit_code == 0, done.output
+    assert "| toy | 50 | 1 |" in done.stdout
+    assert (tmp_path / "curves.png").exists()
+
+
 def test_strategies_lists_every_strategy_with_its_first_line() -> None:
     lines = CliRunner().invoke(app, ["strategies"]).stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(list_strategies())

@@ -8,7 +8,6 @@ probable first; ``starts[k]`` is where slot k begins.
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from agcd.accuracy import wilson
 from agcd.app.labels import How, LabelView
 from agcd.app.store.classes import NO_CLASS, Registry
 from agcd.io import atomic_write, read_json, write_json
@@ -330,8 +330,6 @@ def _read(folder: Path, name: str) -> Any:
 
 _NAME_WIDTH = 40
 """Columns that a name takes in a sentence at most; a person may give one of 200 characters."""
-_Z95 = 1.959964
-"""Two-sided 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -356,14 +354,6 @@ def audit_of(view: LabelView, round_view: RoundView) -> Audit | None:
     right = int((owners[slots] == view.classes_of(rows)).sum())
     low, high = wilson(right, len(rows))
     return Audit(len(rows), right, right / len(rows), low, high)
-
-
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927), which also holds for few samples and shares near 0 or 1."""
-    share, square = right / n, _Z95**2
-    middle = (share + square / (2 * n)) / (1 + square / n)
-    half = _Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def mapping_changes(registry: Registry, before: RoundView, after: RoundView) -> list[str]:

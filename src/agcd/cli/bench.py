@@ -108,6 +108,32 @@ def ask(
 
 
 @app.command()
+def accuracy(
+    data: DataOption,
+    projects: Annotated[int, typer.Option(help="Simulated projects of each data set.", min=1)] = 50,
+    first: Annotated[int, typer.Option(help="Seed of the first; the others count on from it.", min=0)] = 0,
+    drawn_every: Annotated[
+        int | None, typer.Option(help="One question in so many is drawn at random; default 4, 0: none.", min=0)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="PNG of the reliability curves.")] = None,
+    jobs: JobsOption = None,
+    set_: SetOption = None,
+    cache: CacheOption = None,
+) -> None:
+    """Check the accuracy figure that is made of the answers: simulated projects, without training."""
+    from agcd.accuracy import DRAWN_EVERY
+    from agcd.engine import open_engine
+    from agcd.lab.accuracy.report import report_accuracy
+    from agcd.lab.bench import make_cells
+
+    values = _settings(None, "quick", set_, {})
+    cells = make_cells(data, ["propagation_herding"], 1, values, _split(None, None, 0.2, None, None))
+    where = open_engine("local", processes=jobs)
+    seeds, every = range(first, first + projects), DRAWN_EVERY if drawn_every is None else drawn_every
+    print(report_accuracy(cells, cache or default_cache(), seeds, every, picture=out, engine=where))
+
+
+@app.command()
 def beyond(
     data: DataOption,
     out: OutOption,

@@ -16,11 +16,10 @@ import numpy as np
 from agcd.beliefs import Beliefs
 from agcd.data.splits import truth_in_split_order
 from agcd.engine import Engine, open_engine
-from agcd.errors import ConfigError
 from agcd.features import open_features
 from agcd.lab.bench import Progress, compute_features, print_now, wait_for_all
 from agcd.lab.cells import Cell, load
-from agcd.lab.frozen import frozen_features
+from agcd.lab.frozen import check_frozen, frozen_features
 from agcd.lab.results import Record, markdown_table, mean_std, unique
 from agcd.propagation import neighbour_graph
 from agcd.rng import generator
@@ -42,9 +41,7 @@ def report_asking(
 ) -> str:
     """Judge all cells; Markdown tables of All and New by number of answers, mean ± deviation over seeds."""
     engine = engine or open_engine()
-    for cell in {cell.data: cell for cell in cells}.values():
-        if cell.config.backbone.trainable_blocks and load(cell, cache_dir).dataset.paths is not None:
-            raise ConfigError("Asking is judged on frozen features: add --set backbone.trainable_blocks=0.")
+    check_frozen(cells, cache_dir)
     compute_features(cells, cache_dir, engine, progress)
     names = [f"{cell.data} {cell.strategy} seed {cell.seed}" for cell in cells]
     found: dict[int, list[Record]] = {}
