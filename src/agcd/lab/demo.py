@@ -26,7 +26,8 @@ from agcd.session import Round
 from agcd.types import Dataset
 
 STRATEGY, RIVAL = OUR_STRATEGY, "random"
-SETTINGS: dict[str, Any] = {"query": {"rounds": 5}}
+SETTINGS: dict[str, Any] = {"query": {"rounds": 5, "one_by_one": True}}
+"""Whoever answers is asked one question at a time, as a person is."""
 _THUMBNAILS = 8
 """Typical and answered images of a class: what fits into a line of the report."""
 _THUMBNAIL_SIDE = 256
