@@ -18,9 +18,10 @@ from support.benches import toy_folder
 FAST = (
     *("backbone.name=toy", "backbone.image_size=32", "backbone.views=2", "n_slots=5"),
     *("train.base_epochs=2", "train.round_epochs=2", "train.projector_width=16", "train.projector_dim=8"),
+    "query.budget=3",
 )
 N_ANSWERS = 3
-"""Questions of a round: one for each class to be found."""
+"""Questions of a round."""
 
 
 class Noting(Person):
