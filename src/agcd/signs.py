@@ -90,8 +90,7 @@ def checked_rows(asking: Asking, y_class: IntArray, kind: IntArray) -> Checked:
 
 def belief_accuracy(asking: Asking, y_class: IntArray, kind: IntArray) -> AccuracyEstimate:
     """The share of rows without a label that are believed right, from all labels so far; as ``pool_signs``."""
-    shift = pool_shift(checked_rows(asking, y_class, kind), PRIOR)
-    return shift.accuracy(logits(pool_signs(asking, y_class, kind)[1]))
+    return belief_shift(asking, y_class, kind).accuracy(logits(pool_signs(asking, y_class, kind)[1]))
 
 
 def belief_shift(asking: Asking, y_class: IntArray, kind: IntArray) -> Shift:

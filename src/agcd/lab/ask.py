@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from agcd.beliefs import Beliefs
-from agcd.data.splits import truth_in_split_order
 from agcd.engine import Engine, open_engine
-from agcd.features import open_features
-from agcd.lab.bench import Progress, compute_features, print_now, wait_for_all
-from agcd.lab.cells import Cell, load
-from agcd.lab.frozen import check_frozen, frozen_features
+from agcd.lab.bench import Progress, compute_features, print_now, results_of
+from agcd.lab.cells import Cell, load, questions_a_round
+from agcd.lab.frozen import check_frozen, frozen_train_rows
 from agcd.lab.results import Record, markdown_table, mean_std, unique
 from agcd.propagation import neighbour_graph
 from agcd.rng import generator
@@ -44,10 +42,8 @@ def report_asking(
     check_frozen(cells, cache_dir)
     compute_features(cells, cache_dir, engine, progress)
     names = [f"{cell.data} {cell.strategy} seed {cell.seed}" for cell in cells]
-    found: dict[int, list[Record]] = {}
-    finished = engine.run(judge_asking, [(cell, cache_dir.absolute(), one_by_one) for cell in cells])
-    wait_for_all(((i, found.setdefault(i, records)) for i, records in finished), names, progress)
-    records = [record for i in range(len(cells)) for record in found[i]]
+    tasks = [(cell, cache_dir.absolute(), one_by_one) for cell in cells]
+    records = [record for judged in results_of(engine, judge_asking, tasks, names, progress) for record in judged]
     return "\n".join(_table(records, measure, word) for measure, word in (("acc_all", "All"), ("acc_new", "New")))
 
 
@@ -66,22 +62,19 @@ class _Pool:
 
     def __init__(self, cell: Cell, cache_dir: Path):
         loaded = load(cell, cache_dir)
-        labels, dataset = loaded.labels, loaded.dataset
-        features = open_features(dataset, cell.config.backbone, cache_dir)
-        rows = np.setdiff1d(labels.train_rows, list(features.bad_rows))
-        self.x = frozen_features(features, rows)
-        self.truth = truth_in_split_order(dataset, loaded.split)[rows]
-        self.y_class = labels.y_class[rows].copy()
+        rows, self.x, self.truth = frozen_train_rows(cell, loaded, cache_dir)
+        self.y_class = loaded.labels.y_class[rows].copy()
         self.asked = np.zeros(len(rows), np.int64)
         """The fifth in which a row was asked about; 0 if it never was."""
-        self.n_old, self.n_classes = len(loaded.split.old_classes), len(dataset.classes)
+        self.n_old, self.n_classes = len(loaded.split.old_classes), len(loaded.dataset.classes)
+        self.budget = questions_a_round(cell, loaded)
         self.beliefs = Beliefs(neighbour_graph(self.x), self.n_classes)
         self.beliefs.add_all(self.y_class)
 
     def ask(self, cell: Cell, part: int, one_by_one: bool) -> None:
         """Ask one fifth of the questions and take the true answers."""
         query, rng = cell.config.query, generator(cell.seed, "query", part)
-        budget = min(query.budget or self.n_classes - self.n_old, int((self.y_class < 0).sum()))
+        budget = min(self.budget, int((self.y_class < 0).sum()))
         view, options = self._view(part), strategy_settings(query)
         if not one_by_one:
             for row in select(view, cell.strategy, budget, rng, options).tolist():

@@ -117,6 +117,15 @@ def _base_of(cell: Cell) -> str:
     return repr((cell.data, cell.seed, settings, cell.split))
 
 
+def results_of(
+    engine: Engine, work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], names: Sequence[str], progress: Progress
+) -> list[Any]:
+    """What ``work`` gives for every task, in their order, however they were dealt out."""
+    found: dict[int, Any] = {}
+    wait_for_all(((i, found.setdefault(i, result)) for i, result in engine.run(work, tasks)), names, progress)
+    return [found[i] for i in range(len(tasks))]
+
+
 def wait_for_all(finished: Iterable[tuple[int, Any]], names: Sequence[str], progress: Progress) -> None:
     """Wait until every task is done, with a line and an estimate of the time left for each."""
     started = time.monotonic()

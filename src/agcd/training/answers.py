@@ -91,9 +91,9 @@ def drop_explained(fitted: Fitted, job: TrainingJob, known: PropagatedLabels, ma
     spare = explained.pop(0) if unnamed and len(explained) == len(unnamed) else None
     for model in (fitted.student, fitted.ema):
         model.disuse(explained)
-    around = widest_reach(known.graph, 1 - known.certainty, ~known.labelled, 1)
-    if spare is not None and len(around):
-        _place(fitted, job, spare, known.rows[[around[0], *known.graph[around].indices]])
+    if spare is not None:
+        for row in widest_reach(known.graph, 1 - known.certainty, ~known.labelled, 1):  # none if all are labelled
+            _place(fitted, job, spare, known.rows[[row, *known.graph[[row]].indices]])
 
 
 def _middle(amount: FloatArray) -> float:

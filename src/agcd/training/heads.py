@@ -25,7 +25,7 @@ class Output(NamedTuple):
 # Shorter vectors are not brought to unit length: the gradient of normalising grows as one over the length.
 SHORTEST = 1e-3
 
-# The logit of a slot that is not used: no probability at all, and finite, so that nothing times it is zero.
+# The logit of a slot that is not used: no probability at all, and finite, so that zero times it is zero.
 UNUSED_LOGIT = -1e4
 
 # Length of a direction drawn by torch's default linear init: the shorter a prototype, the faster it turns, so
@@ -119,10 +119,11 @@ class DiscoveryModel(nn.Module):
 
     def disuse(self, slots: list[int]) -> None:
         """Never predict these slots again."""
-        if slots and self.unused is None:
+        if not slots:
+            return
+        if self.unused is None:
             self.unused = torch.zeros(self.n_slots, dtype=torch.bool)
-        if slots and self.unused is not None:
-            self.unused[slots] = True
+        self.unused[slots] = True
 
     @torch.no_grad()
     def grow(self, vectors: Tensor) -> None:

@@ -9,12 +9,10 @@ import numpy as np
 
 from agcd.accuracy import DRAWN, QUANTILE_90, AccuracyEstimate, Checked, Shift, pool_shift, wilson
 from agcd.arrays import Float64Array
-from agcd.data.splits import truth_in_split_order
-from agcd.features import open_features
 from agcd.lab.accuracy.projects import draw_project
 from agcd.lab.accuracy.simulate import Moment, simulate
 from agcd.lab.cells import Cell, load
-from agcd.lab.frozen import frozen_features
+from agcd.lab.frozen import frozen_train_rows
 from agcd.rng import generator
 from agcd.signs import PRIOR, logits
 from agcd.types import FloatArray, IntArray
@@ -53,10 +51,8 @@ def judge_projects(cell: Cell, cache_dir: Path, seeds: range, drawn_every: int) 
 
 def train_rows(cell: Cell, cache_dir: Path) -> tuple[FloatArray, IntArray]:
     """The features and classes of a cell's train rows: (n, d), (n,)."""
-    loaded = load(cell, cache_dir)
-    features = open_features(loaded.dataset, cell.config.backbone, cache_dir)
-    rows = np.setdiff1d(loaded.labels.train_rows, list(features.bad_rows))
-    return frozen_features(features, rows), truth_in_split_order(loaded.dataset, loaded.split)[rows]
+    _, x, truth = frozen_train_rows(cell, load(cell, cache_dir), cache_dir)
+    return x, truth
 
 
 def judge_project(data: str, x: FloatArray, truth: IntArray, seed: int, drawn_every: int) -> list[Judged]:

@@ -12,7 +12,7 @@ from agcd.arrays import Float64Array
 from agcd.engine import Engine, open_engine
 from agcd.io import atomic_write
 from agcd.lab.accuracy.judge import GUESSES, N_BINS, Judged, judge_projects
-from agcd.lab.bench import Progress, compute_features, print_now, wait_for_all
+from agcd.lab.bench import Progress, compute_features, print_now, results_of
 from agcd.lab.cells import Cell
 from agcd.lab.frozen import check_frozen
 from agcd.lab.results import markdown_table, unique
@@ -52,10 +52,7 @@ def report_accuracy(
     parts = [seeds[i : i + PROJECTS_AT_ONCE] for i in range(0, len(seeds), PROJECTS_AT_ONCE)]
     tasks = [(cell, cache_dir.absolute(), part, drawn_every) for cell in cells for part in parts]
     names = [f"{cell.data} projects {part[0]} to {part[-1]}" for cell, _, part, _ in tasks]
-    found: dict[int, list[Judged]] = {}
-    finished = engine.run(judge_projects, tasks)
-    wait_for_all(((i, found.setdefault(i, judged)) for i, judged in finished), names, progress)
-    judged = [one for i in range(len(tasks)) for one in found[i]]
+    judged = [one for part in results_of(engine, judge_projects, tasks, names, progress) for one in part]
     if picture is not None:
         with atomic_write(picture) as aside:
             aside.write_bytes(_reliability_png(judged))
