@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from agcd.accuracy import CHOSEN, DRAWN, GIVEN, POOL
 from agcd.asking import Asking
 from agcd.beliefs import NO_CLASS
-from agcd.signs import MOST_GIVEN, belief_accuracy, belief_shift, labelled_signs, logits, pool_signs
+from agcd.signs import MOST_GIVEN, belief_accuracy, judge, labelled_signs, logits, pool_signs
 from agcd.types import IntArray
 
 N_BLOBS = 5
@@ -96,10 +96,10 @@ def test_a_label_that_is_taken_back_leaves_no_trace() -> None:
     x, y = blobs()
     y_class, kind = some_labels(y)
     asking = Asking(x, y_class)
-    before = belief_shift(asking, y_class, kind)
+    before = judge(asking, y_class, kind).shift
     asking.beliefs.add(np.array([50]), int(y[50]))
     asking.beliefs.remove(np.array([50]), int(y[50]))
-    after = belief_shift(asking, y_class, kind)
+    after = judge(asking, y_class, kind).shift
     assert after.mean == pytest.approx(before.mean, abs=1e-3)
 
 

@@ -27,6 +27,8 @@ from agcd.types import BoolArray, FloatArray, IntArray
 
 POOL, GIVEN, CHOSEN, DRAWN = range(4)
 """Kinds of rows: without a label; labelled at the start; asked by a rule; asked because they were drawn at random."""
+TAKEN = 4
+"""Rows that got their label without being asked about, many at once: they say nothing about the others."""
 DRAWN_EVERY = 4
 """One question in so many is drawn at random."""
 QUANTILE_90 = 1.6449

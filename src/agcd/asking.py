@@ -10,15 +10,19 @@ classes plays no part.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
+from agcd.accuracy import DRAWN_EVERY
 from agcd.arrays import unit
-from agcd.beliefs import Beliefs
+from agcd.beliefs import NO_CLASS, Belief, Beliefs
 from agcd.herding import coverage_by, neighbour_sigma2
 from agcd.propagation import N_NEIGHBOURS, nearest, normalised_graph
+from agcd.rng import generator
 from agcd.types import BoolArray, FloatArray, IntArray
 
 Floats = NDArray[np.float32]
@@ -26,6 +30,30 @@ Floats = NDArray[np.float32]
 KERNEL_NEIGHBOURS = 100
 """Neighbours that a row may cover. σ is the distance to about the 20th, so the kernel has fallen to a few percent at
 the hundredth; 50 lost a few tenths of a point, 200 picked the same rows (docs/LOG.md)."""
+
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The rows nearest to each row of a pool: all that asking needs of its features, so that it can be kept."""
+
+    near: IntArray
+    """(n, k)"""
+    cosine: Floats
+    """(n, k)"""
+    sigma2: float
+    """The squared width of the coverage kernel (``agcd.herding``)."""
+
+    @classmethod
+    def of(cls, x: FloatArray, k: int = KERNEL_NEIGHBOURS) -> Self:
+        """The neighbours in a pool of features (n, d)."""
+        x = np.asarray(unit(x), np.float32)
+        near, cosine = nearest(x, min(k, len(x) - 1))
+        falling = np.argsort(-cosine, axis=1, kind="stable")
+        near, cosine = np.take_along_axis(near, falling, 1), np.take_along_axis(cosine, falling, 1)
+        return cls(near, cosine, neighbour_sigma2(x))
 
 
 class Asking:
@@ -36,7 +64,7 @@ class Asking:
 
     Parameters
     ----------
-    x : (n, d), features.
+    x : (n, d), features; or the neighbours among them.
     y_class : (n,), the classes of labelled rows, −1 elsewhere.
     may_ask : (n,), the rows that may be asked about; None: all without a label.
     n_neighbours : neighbours along which labels are propagated.
@@ -44,24 +72,26 @@ class Asking:
 
     def __init__(
         self,
-        x: FloatArray,
+        x: FloatArray | Neighbours,
         y_class: IntArray,
         may_ask: BoolArray | None = None,
         *,
         n_neighbours: int = N_NEIGHBOURS,
     ):
-        x = np.asarray(unit(x), np.float32)
-        near, cosine = nearest(x, min(max(KERNEL_NEIGHBOURS, n_neighbours), len(x) - 1))
-        closest = np.argsort(-cosine, axis=1, kind="stable")[:, :n_neighbours]
-        graph = normalised_graph(np.take_along_axis(near, closest, 1), np.take_along_axis(cosine, closest, 1))
+        pool = x if isinstance(x, Neighbours) else Neighbours.of(x, max(KERNEL_NEIGHBOURS, n_neighbours))
+        n = len(pool.near)
+        graph = normalised_graph(pool.near[:, :n_neighbours], pool.cosine[:, :n_neighbours])
         self.beliefs = Beliefs(graph, int(y_class.max(initial=-1)) + 1)
-        self.beliefs.add_all(y_class)
-        self.kernel = coverage_kernel(near, cosine, neighbour_sigma2(x))
-        self.covered = np.zeros(len(x), np.float32)
-        self.may_ask = y_class < 0 if may_ask is None else may_ask & (y_class < 0)
-        self._unlabelled = y_class < 0
-        self._weights = self._weigh()
-        self.cover(np.flatnonzero(y_class >= 0))
+        self.kernel = coverage_kernel(pool.near, pool.cosine, pool.sigma2)
+        self.covered = np.zeros(n, np.float32)
+        self._may_ask = np.ones(n, np.bool_) if may_ask is None else may_ask
+        self.may_ask = self._may_ask.copy()
+        self.y_class = np.full(n, NO_CLASS, np.int64)
+        """(n,): the labels so far."""
+        self._weigh()
+        self.asked = _NO_ROWS
+        """Rows without a label that are asked about or passed over."""
+        self.follow(y_class)
 
     def next(self) -> int:
         """The row to ask about next; it is an error if none is left."""
@@ -80,10 +110,25 @@ class Asking:
 
     def gains(self) -> Floats:
         """(n,): how much uncertainty each row would cover that nothing covers yet."""
-        rise = self.kernel.data - self.covered[self.kernel.indices]
+        return np.asarray(np.add.reduceat(self._rise(slice(None)), self.kernel.indptr[:-1]), np.float32)
+
+    def gain(self, row: int) -> float:
+        """The same for one row."""
+        return float(self._rise(slice(self.kernel.indptr[row], self.kernel.indptr[row + 1])).sum())
+
+    def _rise(self, entries: slice) -> Floats:
+        """What covering each entry of the kernel would add, times what it is worth."""
+        places = self.kernel.indices[entries]
+        rise = self.kernel.data[entries] - self.covered[places]
         np.maximum(rise, 0, out=rise)
-        rise *= self._weights[self.kernel.indices]
-        return np.asarray(np.add.reduceat(rise, self.kernel.indptr[:-1]), np.float32)
+        rise *= self._weights[places]
+        return np.asarray(rise, np.float32)
+
+    def question(self, number: int) -> tuple[int, bool]:
+        """The row of question ``number`` (from 0 on), and whether it was drawn at random: every fourth is, so that
+        ``agcd.accuracy`` can judge by the answers how good the beliefs are."""
+        is_drawn = (number + 1) % DRAWN_EVERY == 0
+        return (self.draw(generator(0, "question", number)) if is_drawn else self.next()), is_drawn
 
     def cover(self, rows: Iterable[int]) -> None:
         """These rows are labelled, or asked about: what lies near them is covered, and they are not asked again."""
@@ -96,13 +141,38 @@ class Asking:
     def tell(self, row: int, y_class: int) -> None:
         """The answer to a question."""
         self.cover([row])
-        self._unlabelled[row] = False
+        self.y_class[row] = y_class
         self.beliefs.add(np.array([row]), y_class)
-        self._weights = self._weigh()
+        self._weigh()
 
-    def _weigh(self) -> Floats:
-        """(n,): what covering each row is worth, which only answers change: nothing where it is labelled."""
-        return np.where(self._unlabelled, 1 - self.beliefs.at().margin, np.float32(0))
+    def follow(self, y_class: IntArray, asked: IntArray = _NO_ROWS) -> None:
+        """Bring the labels to ``y_class`` (n,), and the rows that are asked about or passed over without one to
+        ``asked``; answers may be new, others, or taken back. As if it had been so from the start, up to rounding."""
+        before = self.y_class
+        changed = np.flatnonzero(before != y_class)
+        for c in np.unique(before[changed]).tolist():
+            if c != NO_CLASS:
+                self.beliefs.remove(changed[before[changed] == c], c)
+        for c in np.unique(y_class[changed]).tolist():
+            if c != NO_CLASS:
+                self.beliefs.add(changed[y_class[changed] == c], c)
+        closed, closed_before = (y_class >= 0), (before >= 0)
+        closed[asked] = True
+        closed_before[self.asked] = True
+        self.y_class, self.asked = y_class.copy(), asked.copy()
+        if (closed_before & ~closed).any():  # what they covered others may cover too: begin anew
+            self.covered[:] = 0
+            self.may_ask = self._may_ask.copy()
+            closed_before[:] = False
+        self.cover(np.flatnonzero(closed & ~closed_before).tolist())
+        if len(changed):
+            self._weigh()
+
+    def _weigh(self) -> None:
+        """Work out what only answers change: what is believed of all rows, and what covering each is worth, which is
+        nothing where it is labelled."""
+        self.belief: Belief = self.beliefs.at()
+        self._weights = np.where(self.y_class < 0, 1 - self.belief.margin, np.float32(0))
 
 
 def coverage_kernel(near: IntArray, cosine: Floats, sigma2: float) -> csr_array:

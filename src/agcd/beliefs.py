@@ -53,6 +53,10 @@ class Belief:
     unnamed: Floats
     """(n,): the share of the evidence that speaks for a class nobody has named."""
 
+    def at(self, rows: IntArray) -> Belief:
+        """The same for some of these rows."""
+        return Belief(self.y_class[rows], self.margin[rows], self.unnamed[rows])
+
 
 class Beliefs:
     """The evidence of every class at every row of a neighbour graph.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agcd.accuracy import GIVEN, AccuracyEstimate, Checked, Shift, ShiftPrior, pool_shift
+from agcd.accuracy import DRAWN, GIVEN, TAKEN, AccuracyEstimate, Checked, Shift, ShiftPrior, pool_shift
 from agcd.arrays import Float64Array
 from agcd.asking import Asking
 from agcd.beliefs import NO_CLASS, Belief
@@ -24,6 +24,15 @@ MOST_LABELS = 50
 LEAST_UNNAMED = 1e-4
 MOST_GIVEN = 200
 """Rows labelled at the start that are looked at: more say little more, and each costs one flow along the graph."""
+
+
+NearestLabel = tuple[FloatArray, IntArray]
+"""Of every row, how near the nearest label of another row is, and its class."""
+_NO_ROWS = np.empty(0, np.int64)
+
+
+MOST_ASKED = 500
+"""Rows asked about that are looked at: by then the interval is narrow, and each costs one flow along the graph."""
 
 
 @dataclass(frozen=True)
@@ -54,27 +63,96 @@ class Signs:
         return np.column_stack([*columns, near, near * c, near * m, c * m])
 
 
-def pool_signs(asking: Asking, y_class: IntArray, kind: IntArray) -> tuple[IntArray, Signs]:
-    """The rows without a label, and what is seen of them: (n,), (n,) → (p,), p signs.
+@dataclass(frozen=True)
+class Judgement:
+    """How likely beliefs are right, by the labels so far."""
+
+    shift: Shift
+    """How much better these beliefs are than beliefs in general."""
+    checked: Checked
+    labelled_rows: IntArray
+    """(l,): labelled rows, those behind ``checked`` and some that got their label with many others."""
+    believed: IntArray
+    """(l,): what each would be believed to be without its own label."""
+    pool_rows: IntArray
+    """(p,): the rows without a label."""
+    pool_logits: Float64Array
+    """(p,)"""
+
+    @property
+    def accuracy(self) -> AccuracyEstimate:
+        """The share of rows without a label that are believed right."""
+        return self.shift.accuracy(self.pool_logits)
+
+    @property
+    def p_right(self) -> Float64Array:
+        """(p,): the chance that each row without a label is believed right."""
+        return self.shift.p_right(self.pool_logits)
+
+
+def judge(
+    asking: Asking, y_class: IntArray, kind: IntArray, held: IntArray = _NO_ROWS, held_class: IntArray = _NO_ROWS
+) -> Judgement:
+    """Judge the beliefs by all labels so far.
 
     Parameters
     ----------
     y_class : (n,), the labels that ``asking`` has been told; −1 is none.
     kind : (n,), of ``agcd.accuracy``: how each labelled row came to its label.
+    held, held_class : (h,), (h,), rows drawn at random whose class is known and was never told to ``asking``.
     """
+    near = _nearest_label(asking, y_class)
+    rows, signs = labelled_signs(asking, y_class, kind, near)
+    pool_rows, pool = pool_signs(asking, y_class, kind, near)
+    place = np.searchsorted(pool_rows, held)
+    pool_logits = logits(pool)
+    checked = Checked(
+        np.concatenate([logits(signs), pool_logits[place]]),
+        np.concatenate([signs.y_class == y_class[rows], pool.y_class[place] == held_class]),
+        np.concatenate([kind[rows], np.full(len(held), DRAWN)]),
+    )
+    taken = _spread(np.flatnonzero((y_class >= 0) & (kind == TAKEN)), MOST_GIVEN)
+    believed = [signs.y_class, pool.y_class[place], asking.beliefs.without_own(taken, y_class[taken]).y_class]
+    rest = np.setdiff1d(np.arange(len(pool_rows)), place)
+    return Judgement(
+        pool_shift(checked, PRIOR),
+        checked,
+        np.concatenate([rows, held, taken]),
+        np.concatenate(believed),
+        pool_rows[rest],
+        pool_logits[rest],
+    )
+
+
+def _spread(rows: IntArray, most: int) -> IntArray:
+    """``rows``, or so many of them at even distances."""
+    return np.asarray(rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64))])
+
+
+def belief_accuracy(asking: Asking, y_class: IntArray, kind: IntArray) -> AccuracyEstimate:
+    """The share of rows without a label that are believed right, from all labels so far; as ``judge``."""
+    return judge(asking, y_class, kind).accuracy
+
+
+def pool_signs(
+    asking: Asking, y_class: IntArray, kind: IntArray, near: NearestLabel | None = None
+) -> tuple[IntArray, Signs]:
+    """The rows without a label, and what is seen of them: (n,), (n,) → (p,), p signs; as ``judge``."""
     rows = np.flatnonzero(y_class < 0)
-    return rows, _signs(asking, rows, asking.beliefs.at(rows), y_class, kind)
+    return rows, _signs(asking, rows, asking.belief.at(rows), y_class, kind, near)
 
 
-def labelled_signs(asking: Asking, y_class: IntArray, kind: IntArray) -> tuple[IntArray, Signs]:
+def labelled_signs(
+    asking: Asking, y_class: IntArray, kind: IntArray, near: NearestLabel | None = None
+) -> tuple[IntArray, Signs]:
     """Labelled rows, and what would be seen of each if its own label were missing: (m,), m signs.
 
-    All rows that were asked about, and up to ``MOST_GIVEN`` of those that were labelled at the start.
+    Up to ``MOST_ASKED`` rows that were asked about, and up to ``MOST_GIVEN`` of those that were labelled at the start.
     """
-    given = np.flatnonzero((y_class >= 0) & (kind == GIVEN))
-    given = given[np.unique(np.linspace(0, len(given) - 1, min(len(given), MOST_GIVEN)).astype(np.int64))]
-    rows = np.sort(np.concatenate([given, np.flatnonzero((y_class >= 0) & (kind != GIVEN))]))
-    return rows, _signs(asking, rows, asking.beliefs.without_own(rows, y_class[rows]), y_class, kind)
+    given = _spread(np.flatnonzero((y_class >= 0) & (kind == GIVEN)), MOST_GIVEN)
+    asked = _spread(np.flatnonzero((y_class >= 0) & (kind != GIVEN) & (kind != TAKEN)), MOST_ASKED)
+    rows = np.sort(np.concatenate([given, asked]))
+    return rows, _signs(asking, rows, asking.beliefs.without_own(rows, y_class[rows]), y_class, kind, near)
 
 
 def logits(signs: Signs) -> Float64Array:
@@ -82,24 +160,10 @@ def logits(signs: Signs) -> Float64Array:
     return np.asarray(signs.terms() @ WEIGHTS, np.float64)
 
 
-def checked_rows(asking: Asking, y_class: IntArray, kind: IntArray) -> Checked:
-    """Every labelled row, and whether what the other labels say about it is right."""
-    rows, signs = labelled_signs(asking, y_class, kind)
-    return Checked(logits(signs), signs.y_class == y_class[rows], kind[rows])
-
-
-def belief_accuracy(asking: Asking, y_class: IntArray, kind: IntArray) -> AccuracyEstimate:
-    """The share of rows without a label that are believed right, from all labels so far; as ``pool_signs``."""
-    return belief_shift(asking, y_class, kind).accuracy(logits(pool_signs(asking, y_class, kind)[1]))
-
-
-def belief_shift(asking: Asking, y_class: IntArray, kind: IntArray) -> Shift:
-    """How much better these beliefs are than beliefs in general; calibrates the logits of any rows."""
-    return pool_shift(checked_rows(asking, y_class, kind), PRIOR)
-
-
-def _signs(asking: Asking, rows: IntArray, belief: Belief, y_class: IntArray, kind: IntArray) -> Signs:
-    covered, near_class = _nearest_label(asking, y_class)
+def _signs(
+    asking: Asking, rows: IntArray, belief: Belief, y_class: IntArray, kind: IntArray, near: NearestLabel | None
+) -> Signs:
+    covered, near_class = near or _nearest_label(asking, y_class)
     believed = belief.y_class
     is_known = believed != NO_CLASS
     n_labels = np.where(is_known, asking.beliefs.n_labels[believed], 0) - (is_known & (believed == y_class[rows]))
@@ -108,16 +172,16 @@ def _signs(asking: Asking, rows: IntArray, belief: Belief, y_class: IntArray, ki
     return Signs(believed, belief.margin, belief.unnamed, covered[rows], agrees, n_labels, given)
 
 
-def _nearest_label(asking: Asking, y_class: IntArray) -> tuple[FloatArray, IntArray]:
+def _nearest_label(asking: Asking, y_class: IntArray) -> NearestLabel:
     """How near the nearest label of another row is, and its class: (n,), (n,); 0 and −1 where none is near."""
-    labelled = np.flatnonzero(y_class >= 0)
-    near = asking.kernel[labelled].tocoo()
-    source, target = labelled[near.row], near.col
-    order = np.argsort(near.data, kind="stable")
-    order = order[source[order] != target[order]]
-    covered, near_class = np.zeros(len(y_class), np.float32), np.full(len(y_class), NO_CLASS)
-    covered[target[order]] = near.data[order]  # the nearest comes last and stays
-    near_class[target[order]] = y_class[source[order]]
+    kernel, n = asking.kernel, len(y_class)
+    row = np.repeat(np.arange(n), np.diff(kernel.indptr))
+    is_label = (y_class[kernel.indices] >= 0) & (kernel.indices != row)
+    nearness = np.where(is_label, kernel.data, np.float32(0))
+    covered = np.maximum.reduceat(nearness, kernel.indptr[:-1])  # no row is empty: each has itself
+    nearest = np.flatnonzero(is_label & (nearness == covered[row]))[::-1]  # of equals the first comes last and stays
+    near_class = np.full(n, NO_CLASS)
+    near_class[row[nearest]] = y_class[kernel.indices[nearest]]
     return covered, near_class
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 from typing import TypeGuard
 
 MISSING = "–"
@@ -32,6 +33,11 @@ def shown(text: str, width: int = 60) -> str:
     return line or "(no name)"
 
 
+def listed(words: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def is_known(value: float | None) -> TypeGuard[float]:
     """Whether there is a figure at all: neither None nor NaN."""
     return value is not None and math.isfinite(value)
@@ -40,6 +46,11 @@ def is_known(value: float | None) -> TypeGuard[float]:
 def percent(value: float | None) -> str:
     """0.8123 → "81.2 %"."""
     return f"{100 * value:.1f}\u00a0%" if is_known(value) else MISSING
+
+
+def rough_percent(value: float) -> str:
+    """0.8312 → "83 %", for figures that are only about right."""
+    return f"{100 * value:.0f}\u00a0%"
 
 
 def interval(low: float, high: float) -> str:

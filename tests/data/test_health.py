@@ -59,7 +59,7 @@ def test_many_images_are_not_searched_for_near_duplicates(tmp_path: Path, monkey
     assert any(line.startswith("1 huge image,") for line in report)
 
 
-@pytest.mark.parametrize("cell", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", "\tx", "\rx"])
+@pytest.mark.parametrize("cell", ["'=already", "=cmd|' /C calc'!A0", "+1", "-1", "@SUM(1)", "\tx", "\rx"])
 def test_cells_that_would_run_are_escaped_and_read_back(cell: str, tmp_path: Path) -> None:
     assert escaped(cell) == f"'{cell}"
     assert plain(escaped(cell)) == cell

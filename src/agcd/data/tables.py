@@ -67,10 +67,11 @@ def _line(cells: Iterable[Any]) -> str:
 
 
 def escaped(cell: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets a leading apostrophe; numbers are left alone."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    """Text that a spreadsheet would run as a formula gets a leading apostrophe, as does text that looks as if it had
+    got one; numbers are left alone."""
+    return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(_FORMULA) else cell
 
 
 def plain(cell: str) -> str:
     """What ``escaped`` was given."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA) else cell

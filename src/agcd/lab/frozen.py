@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from agcd.arrays import unit
 from agcd.data.splits import truth_in_split_order
 from agcd.errors import ConfigError
 from agcd.features import open_features
-from agcd.features.rows import RowFeatures
 from agcd.lab.cells import Cell, Loaded, load
-from agcd.training.fitted import embed_rows
+from agcd.training.fitted import frozen_features
 from agcd.types import FloatArray, IntArray
 
 
@@ -29,9 +27,3 @@ def frozen_train_rows(cell: Cell, loaded: Loaded, cache_dir: Path) -> tuple[IntA
     features = open_features(loaded.dataset, cell.config.backbone, cache_dir)
     rows = np.setdiff1d(loaded.labels.train_rows, list(features.bad_rows))
     return rows, frozen_features(features, rows), truth_in_split_order(loaded.dataset, loaded.split)[rows]
-
-
-def frozen_features(features: RowFeatures, rows: IntArray) -> FloatArray:
-    """Features of the test view of ``rows``, centred, at unit length: (n, d)."""
-    x = embed_rows(features.new_tail().eval(), features, rows).numpy()
-    return unit(x - x.mean(0))

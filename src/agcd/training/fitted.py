@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from agcd.arrays import unit
 from agcd.errors import WeightsError
 from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
@@ -139,6 +140,12 @@ def embed_rows(embed: Callable[[Tensor], Tensor], features: RowFeatures, rows: I
     with torch.inference_mode():
         parts = [embed(inputs) for _, inputs in blocks_of_test_views(features, rows)]
     return torch.cat(parts).clone()
+
+
+def frozen_features(features: RowFeatures, rows: IntArray) -> FloatArray:
+    """What the pretrained network makes of the test view of ``rows``, centred, at unit length: (n, d)."""
+    x = embed_rows(features.new_tail().eval(), features, rows).numpy()
+    return unit(x - x.mean(0))
 
 
 def blocks_of_test_views(features: RowFeatures, rows: IntArray) -> Iterator[tuple[slice, Tensor]]:
