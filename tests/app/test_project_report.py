@@ -24,8 +24,10 @@ from agcd.app.rounds import RoundView, audit_of, mapping_changes
 from agcd.app.store.classes import ClassInfo, Registry
 from agcd.app.store.events import LabelEvent
 from agcd.errors import ConfigError
+from agcd.report import Estimate, write_report
 from agcd.report.numbers import round_table
-from support.projects import answer_all, make_project, truth
+from agcd.words import count
+from support.projects import answer_all, make_project, predictions, truth
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,7 @@ def test_a_blind_audit_is_told_with_its_interval(project: Project, tmp_path: Pat
         f"{100 * last.audit.low:.0f}–{100 * last.audit.high:.0f}\u00a0%" in (tmp_path / "out/report.html").read_text()
     )
     assert "Right in the blind audit" in words
-    assert "12 samples drawn at random and answered blind" in words
+    assert "12 pictures drawn at random and answered blind" in words
     assert "a blind audit stands in for it" in words
     assert "12 in a blind audit" in fact(project, "Answers")
 
@@ -184,7 +186,7 @@ def test_people_and_their_agreement_are_told(project: Project) -> None:
         write_answers(project, [Answer(other, name)], who)
     assert (
         fact(project, "People")
-        == "me (8), ann (2), bob (2); they agree on 50.0\u00a0% of 2 images that several labelled"
+        == "me (8), ann (2), bob (2); they agree on 50.0\u00a0% of 2 pictures that several labelled"
     )
 
 
@@ -218,12 +220,91 @@ def test_a_file_that_changed_since_the_scan_does_not_leave_with_the_report(proje
     row = int(project_story(project).classes[0].typical_rows[0])
     other = project.images / project.paths[row - 1]
     (project.images / project.paths[row]).write_bytes(other.read_bytes())
-    assert f"row {row} (typical, image not readable)" in told_page(project, tmp_path / "out")[0]
+    assert f"{project.paths[row]} (typical, image not readable)" in told_page(project, tmp_path / "out")[0]
 
 
-def test_without_the_images_rows_are_listed(project: Project, tmp_path: Path) -> None:
+def test_without_the_images_their_files_are_listed(project: Project, tmp_path: Path) -> None:
     project.images = tmp_path / "gone"
-    assert "most typical rows:" in told_page(project, tmp_path / "out")[1]
+    strip = max(project_story(project).classes, key=lambda strip: strip.size)
+    assert f"most typical: {project.paths[strip.typical_rows[0]]}, " in told_page(project, tmp_path / "out")[1]
+
+
+# ------------------------------------------------------------------------------------------------ a second look
+
+
+def test_doubtful_pictures_are_the_least_sure_names_that_nobody_checked(project: Project, tmp_path: Path) -> None:
+    doubts, table = project_story(project).doubts, predictions(project)
+    columns = (table[name] for name in ("row", "certainty", "class", "by"))
+    found = [(row, certainty, name, by) for row, certainty, name, by in zip(*columns, strict=True)]
+    unchecked = {row: sure for row, sure, name, by in found if by == "answers" and not name.startswith("unnamed")}
+    assert [round(doubt.certainty, 4) for doubt in doubts] == sorted(unchecked.values())[: len(doubts)]
+    assert all(unchecked[doubt.row] == round(doubt.certainty, 4) for doubt in doubts)
+    assert len(doubts) == min(24, len(unchecked)) > 0
+    words = told_page(project, tmp_path / "out")[1]
+    assert "Doubtful pictures" in words
+    for doubt in doubts:
+        assert f"{doubt.name} {100 * doubt.certainty:.0f} % sure {project.paths[doubt.row]}" in words
+
+
+def test_confused_classes_stand_side_by_side(project: Project, tmp_path: Path) -> None:
+    rows = [doubt.row for doubt in project_story(project).doubts if doubt.name == "blue-triangle"][:2]
+    write_answers(project, [Answer(row, "green-square") for row in rows])
+    write_answers(project, [Answer(rows[0], "green-square")], "ann", audit=True)
+    pairs = {frozenset((pair.one, pair.other)): pair for pair in project_story(project).confusions}
+    pair = pairs[frozenset(("blue-triangle", "green-square"))]
+    assert set(rows) <= {each.row for each in pair.disputed}
+    assert all(
+        (each.said, each.predicted) == ("green-square", "blue-triangle") for each in pair.disputed if each.row in rows
+    )
+    assert not {each.row for each in pair.disputed} & {*pair.one_rows.tolist(), *pair.other_rows.tolist()}
+    assert len(pair.one_rows) > 0 < len(pair.other_rows)
+    source, words = told_page(project, tmp_path / "out")
+    assert "people: green-square model: blue-triangle" in words
+    assert f"People and the model differ on {count(pair.n, 'picture')}." in words
+    assert all(project.paths[row] in source for row in rows)
+
+
+def test_where_all_agree_nothing_is_called_confused(project: Project, tmp_path: Path) -> None:
+    story = replace(project_story(project), confusions=())
+    words = write_report(story, tmp_path / "out").read_text(encoding="utf-8")
+    assert "Classes that are confused" not in words
+
+
+def test_an_accuracy_that_is_handed_in_is_the_first_figure(project: Project, tmp_path: Path) -> None:
+    right = Estimate(40, 0.8312, 0.761, 0.889, 0.9)
+    page = write_project_report(project, tmp_path / "out", right).read_text(encoding="utf-8").replace("\u00a0", " ")
+    assert "about 83 %" in page
+    assert "76–89 %, from 40 checked pictures" in page
+    assert "about 83 % of the names are right (76–89 %)." in page
+    assert "in\n    90 of 100 such estimates" in page
+    assert "no accuracy can be given" not in page
+
+
+RESEARCHERS_WORDS = {
+    "old",
+    "novel",
+    "slot",
+    "slots",
+    "margin",
+    "loss",
+    "seed",
+    "seeds",
+    "strategy",
+    "purity",
+    "samples",
+}
+
+
+def test_only_the_last_fold_speaks_to_experts(project: Project, tmp_path: Path) -> None:
+    audit(project, 6)
+    words = told_page(project, tmp_path / "out")[1]
+    for_all, fold, for_experts = words.partition("For experts")
+    assert fold
+    assert not RESEARCHERS_WORDS & set(re.findall("[a-z]+", for_all.lower()))
+    assert {"strategy", "seed", "slots"} <= set(re.findall("[a-z]+", for_experts.lower()))
+    assert "known" in for_all
+    assert "found by you" in for_all
+    assert not re.search(r"\b1 (pictures|classes|groups|answers|labels|rounds)\b", for_all)
 
 
 def test_the_report_needs_no_torch(project: Project, tmp_path: Path) -> None:

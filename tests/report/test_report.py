@@ -15,12 +15,13 @@ from PIL import Image
 
 import agcd.report.page as page
 from agcd.errors import StorageError
-from agcd.report import Confidence, Story, write_report
+from agcd.report import Confidence, Confusion, Disputed, Doubt, Story, write_report
 from agcd.report.numbers import cards, summary
 from agcd.report.strips import SIDE, Thumbnails
 from agcd.words import percent
 from support.stories import (
     HOSTILE,
+    PER_CLASS,
     toy_map,
     toy_rounds,
     toy_story,
@@ -77,6 +78,12 @@ def _hostile_story() -> Story:
         ),
         maps=tuple(dataclasses.replace(each, title=HOSTILE[2], names=HOSTILE) for each in story.maps),
         classes=tuple(dataclasses.replace(s, name=n) for s, n in zip(story.classes, HOSTILE, strict=True)),
+        settings=tuple((text, text) for text in HOSTILE),
+        confusions=tuple(
+            Confusion(text, text, np.arange(4), np.arange(4, 8), 1, (Disputed(9, text, text),)) for text in HOSTILE
+        ),
+        doubts=tuple(Doubt(row, text, 0.5) for row, text in enumerate(HOSTILE)),
+        paths=[HOSTILE[row % len(HOSTILE)] for row in range(PER_CLASS * len(HOSTILE))],
         commands=HOSTILE,
         name=HOSTILE[2],
         measured_on=HOSTILE[0],
@@ -156,7 +163,7 @@ def test_report_without_truth_tells_classes_answers_and_agreement(tmp_path: Path
     text = _read(path).text
     assert [card.label for card in cards(without_truth())] == [
         "Agreement with your answers",
-        "Classes found",
+        "Classes",
         "Answers given",
     ]
     assert "There is no ground truth" in text
@@ -171,7 +178,7 @@ def test_report_without_images_lists_rows_instead(tmp_path: Path) -> None:
     path = write_report(toy_story(thumbnail=None), tmp_path)
     found = _read(path)
     assert not any(address.startswith("data:image/jpeg") for address in found.images)
-    assert "most typical rows: 0, 1, 2, 3" in found.text
+    assert "most typical: row 0, row 1, row 2, row 3" in found.text
     assert not list((tmp_path / "figures").glob("classes-*"))
 
 
@@ -182,6 +189,17 @@ def test_report_of_one_round_shows_plain_values_and_no_empty_charts(tmp_path: Pa
     assert "Before the first answer" in text
     assert not (tmp_path / "figures" / "accuracy.png").exists()
     assert (tmp_path / "figures" / "confidence.png").exists()
+
+
+def test_few_confused_pairs_are_open_and_the_others_folded(tmp_path: Path) -> None:
+    pair = Confusion("ape", "bear", np.arange(3), np.arange(3, 6), 12, (Disputed(7, "ape", "bear"),))
+    story = dataclasses.replace(without_truth(), confusions=(pair,) * 6, doubts=(Doubt(8, "cat", 0.123),))
+    text = _read(write_report(story, tmp_path)).text
+    assert text.count("People and the model differ on 12 pictures.") == 6
+    assert text.count("called differently, and 11 more") == 6
+    assert "2 more, less often confused" in text
+    assert "people: ape model: bear row 7" in text
+    assert "cat 12 % sure row 8" in text
 
 
 def test_empty_story_still_makes_a_page(tmp_path: Path) -> None:

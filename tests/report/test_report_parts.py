@@ -116,10 +116,14 @@ def test_confidence_of_one_side_only_is_drawn() -> None:
     assert confidence_figure([Confidence("now", np.array([]), np.array([]))]) is None
 
 
-def test_a_legend_without_truth_says_predicted() -> None:
+def test_a_legend_without_truth_speaks_to_a_person() -> None:
     figure = confidence_figure([Confidence("now", np.array([0.5]), np.array([0.9]))], predicted=True)
     assert figure is not None
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["predicted old", "predicted novel", "mean"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "in known classes",
+        "in classes and groups found since",
+        "mean",
+    ]
 
 
 def _audited_rounds() -> tuple[RoundFacts, ...]:
@@ -140,8 +144,10 @@ def test_audits_are_drawn_with_their_intervals() -> None:
 def test_an_audit_comes_before_the_agreement() -> None:
     story = Story("x", rounds=_audited_rounds())
     assert [card.label for card in cards(story)][:2] == ["Right in the blind audit", "Agreement with your answers"]
-    assert summary(story).startswith("After 8 answers, the model is right on 75.0\u00a0% of 20 samples drawn at random")
-    assert ", up from 40.0\u00a0% at the start. It predicts 90.0\u00a0% of" in summary(story)
+    assert summary(story).startswith(
+        "After 8 answers, the model is right on 75.0\u00a0% of 20 pictures drawn at random"
+    )
+    assert ", up from 40.0\u00a0% at the start. It calls 90.0\u00a0% of" in summary(story)
     assert round_table("x", story.rounds).lines[1].cells[1] == ("75.0\u00a0% (53–89\u00a0%)", "")
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from agcd.app.figures import figures_of
 from agcd.app.labels import How, LabelView
 from agcd.app.project import Project
 from agcd.app.rounds import NO_SLOT, RoundView, audit_of, mapping_changes
+from agcd.app.second_look import SecondLook
 from agcd.app.snapshot import NO_GROUP, Group, Snapshot
 from agcd.app.status import Status, status_of
 from agcd.app.store.queries import strategy_of_round
@@ -27,8 +29,9 @@ _MAP_POINTS = 2000
 _SHOWN_PEOPLE = 6
 _REPRODUCE = (
     "agcd.toml, project.db and the images hold all that is needed: without the folder runs/, agcd train makes the "
-    "rounds again, one each time it is run, from what was known then. Run these where the project's folder is."
+    "rounds again, one each time it is run, from what was known then."
 )
+_COMMANDS_NOTE = "Run these where the project's folder is; the first opens the page on which you label."
 
 
 @dataclass(frozen=True)
@@ -53,26 +56,41 @@ class _Past:
         return [first] if first.number == self.last.number else [first, self.last]
 
 
-def write_project_report(project: Project, out: Path) -> Path:
-    """Write ``out/report.html`` and ``out/figures/*.png``; returns the page's path."""
-    return write_report(project_story(project), out)
+def write_project_report(project: Project, out: Path, accuracy: Estimate | None = None) -> Path:
+    """Write ``out/report.html`` and ``out/figures/*.png``; returns the page's path.
+
+    ``accuracy`` is the share of names that are right; by default what the answers say of it, where they do.
+    """
+    return write_report(project_story(project, accuracy or _accuracy(project)), out)
 
 
-def project_story(project: Project) -> Story:
+def _accuracy(project: Project) -> Estimate | None:
+    figures = figures_of(project.snapshot())
+    found = figures.accuracy if figures else None
+    return Estimate(figures.n_checks, found.mean, found.low, found.high, 0.9) if figures and found else None
+
+
+def project_story(project: Project, accuracy: Estimate | None = None) -> Story:
     """Everything the report shows about a project; torch is not needed."""
     past = _look_back(project)
     n_new = sum(found.status == "novel" for found in past.status.classes)
+    again = SecondLook(past.snapshot)
     return Story(
         title=f"Category discovery in {project.name}",
-        subtitle=f"{count(past.last.n_old, 'class')} known at the start, {n_new:,} named since",
+        subtitle=f"{count(past.last.n_old, 'class')} known at the start, {n_new:,} found since",
         facts=tuple(_facts(past)),
+        settings=tuple(_settings(past)),
+        accuracy=accuracy,
         rounds=tuple(_round_facts(past, number) for number in range(len(past.rounds))),
         confidence=tuple(_confidence(past, seen) for seen in past.moments),
         maps=_maps(past),
         classes=tuple(_class_strip(past.snapshot, group) for group in past.snapshot.shown_groups()),
+        confusions=again.confusions(),
+        doubts=again.doubts(),
         thumbnail=_thumbnail(project),
+        paths=project.paths,
         commands=_commands(project),
-        commands_note=_REPRODUCE,
+        commands_note=_COMMANDS_NOTE,
     )
 
 
@@ -89,13 +107,11 @@ def _look_back(project: Project) -> _Past:
 
 def _facts(past: _Past) -> list[tuple[str, str]]:
     """What the project is, for the head of the report."""
-    project, status, labels = past.project, past.status, past.snapshot.labels
-    backbone, train = project.config.backbone, project.config.train
-    asked = ", ".join(dict.fromkeys(strategy_of_round(project.store).values()))
+    status, labels = past.status, past.snapshot.labels
     events = labels.events()
     facts = [
         (
-            "Images",
+            "Pictures",
             _listed(
                 f"{status.n_images:,}",
                 (status.n_test, "for testing"),
@@ -105,15 +121,26 @@ def _facts(past: _Past) -> list[tuple[str, str]]:
         ("Labels at the start", f"{status.n_seeds:,} in {count(past.last.n_old, 'class')}"),
         ("Answers", _answers(status)),
         ("People", _people(labels)),
-        ("Classes", f"{status.n_classes:,} named, {status.n_novel:,} of them new; {past.last.n_slots:,} groups"),
+        ("Classes", f"{status.n_classes:,} named, {status.n_novel:,} of them found by you"),
         ("Rounds", _rounds(past)),
-        ("Strategy", asked or f"{project.config.query.strategy} (nothing was asked yet)"),
-        ("Features", f"{backbone.name}, {backbone.views} views of {backbone.image_size} pixels"),
-        ("Training", f"{train.base_epochs} base epochs, {train.round_epochs} a round"),
-        ("Seed", str(project.config.seed)),
         ("Last entry", _moment(events[-1].at) if events else ""),
     ]
     return [(key, value) for key, value in facts if value]
+
+
+def _settings(past: _Past) -> list[tuple[str, str]]:
+    """How it was done, for experts."""
+    project = past.project
+    backbone, train = project.config.backbone, project.config.train
+    asked = ", ".join(dict.fromkeys(strategy_of_round(project.store).values()))
+    return [
+        ("Strategy", asked or f"{project.config.query.strategy} (nothing was asked yet)"),
+        ("Slots", f"{past.last.n_slots:,}, {past.last.n_old:,} of them for classes known at the start"),
+        ("Features", f"{backbone.name}, {count(backbone.views, 'view')} of {backbone.image_size} pixels"),
+        ("Training", f"{count(train.base_epochs, 'base epoch')}, {train.round_epochs} a round"),
+        ("Seed", str(project.config.seed)),
+        ("Made again", _REPRODUCE),
+    ]
 
 
 def _listed(first: str, *others: tuple[int, str]) -> str:
@@ -140,7 +167,7 @@ def _people(labels: LabelView) -> str:
     agreed = labels.agreement
     if agreed.share is None:
         return ", ".join(told)
-    images = count(agreed.n_rows, "image")
+    images = count(agreed.n_rows, "picture")
     return f"{', '.join(told)}; they agree on {percent(agreed.share)} of {images} that several labelled"
 
 
@@ -180,7 +207,7 @@ def _with_view(facts: RoundFacts, labels: LabelView, seen: RoundView, before: Ro
 
 def _class_strip(snapshot: Snapshot, group: Group) -> ClassStrip:
     """A group as the last model sees it, with what people say of its members."""
-    inside = snapshot.labels_inside(group.slots)
+    inside = snapshot.labels_inside(group)
     n_checked = sum(inside.values())
     is_checked = group.info is not None and n_checked > 0
     labelled = snapshot.labelled(group)
@@ -222,8 +249,7 @@ def _confidence(past: _Past, seen: RoundView) -> Confidence:
     pool = seen.train_rows
     pool = pool[(learned.how(pool) == How.NOTHING) & (seen.top_slots[pool, 0] != NO_SLOT)]
     top = seen.top_probs[pool, 0].astype(np.float64)
-    numbers = past.snapshot.group_of_slot[seen.top_slots[pool, 0]]
-    is_new = np.array(past.snapshot.is_new, np.bool_)[numbers]
+    is_new = np.array([is_new for _, is_new in past.snapshot.slot_names], np.bool_)[seen.top_slots[pool, 0]]
     return Confidence(_title(seen), top[~is_new], top[is_new])
 
 
@@ -239,10 +265,13 @@ def _commands(project: Project) -> tuple[str, ...]:
     """By the project's name alone: a report is passed on, and where it was made is nobody's business."""
     name = project.name
     name = f"./{name}" if name.startswith("-") else name
-    folder, report, results = (shlex.quote(name + ending) for ending in ("", "-report", "-results"))
+    folder, report, results, pictures = (
+        shlex.quote(name + ending) for ending in ("", "-report", "-results", "-sorted")
+    )
     return (
         f"agcd serve {folder}",
         f"agcd train {folder}",
         f"agcd report {folder} --out {report}",
         f"agcd export {folder} --out {results}",
+        f"agcd sort {folder} {pictures} --how copy",
     )

@@ -25,6 +25,8 @@ Rounds = tuple[RoundFacts, ...]
 WIDTH, HEIGHT = 6.4, 4.3
 MAX_CLASSES = 20
 """So many classes have a colour on a map: ten of each kind can still be told apart."""
+RESEARCHERS_HEADS, PERSONS_HEADS = ("Old classes", "Novel classes"), ("Known from the start", "Found since")
+"""What stands over the two kinds of classes in the legend of a map."""
 UNKNOWN = "#9AA4B1"
 _MAX_MOMENTS, _MAX_MAPS = 6, 3
 """What fits into the width of a page."""
@@ -138,9 +140,9 @@ def agreement_figure(rounds: Rounds) -> Figure | None:
         return None
     figure, axes = _one_chart()
     axes.plot(*path.T, color=OURS, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
-    plotting.frame_shares(axes, "answers given", "samples predicted as people say")
+    plotting.frame_shares(axes, "answers given", "pictures called as people call them")
     axes.set_ylim(0, 1)
-    keys = [line_key("labelled samples", OURS, MARKERS[0])]
+    keys = [line_key("labelled pictures", OURS, MARKERS[0])]
     audits = [(facts.n_labels, facts.audit) for facts in rounds if facts.audit]
     if audits:
         _draw_audits(axes, audits)
@@ -166,7 +168,7 @@ def progress_figure(rounds: Rounds) -> Figure | None:
     figure, axes = _one_chart()
     axes.plot(*named.T, color=NEW, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
     axes.plot(*regrouped.T, color=MUTED, marker=MARKERS[1], markersize=5, linestyle=DASHES, clip_on=False)
-    plotting.frame_shares(axes, "answers given", "share of all samples")
+    plotting.frame_shares(axes, "answers given", "share of all pictures")
     axes.set_ylim(0, 1)
     named_key = line_key("in a group with a name", NEW, MARKERS[0])
     plotting.legend_below(figure, [named_key, line_key("regrouped in this round", MUTED, MARKERS[1], linestyle=DASHES)])
@@ -177,7 +179,7 @@ def progress_figure(rounds: Rounds) -> Figure | None:
 def confidence_figure(moments: Sequence[Confidence], *, predicted: bool = False) -> Figure | None:
     """Histograms of the highest probability of old and novel samples, one panel per moment.
 
-    ``predicted``: which samples are old is the model's own word, and the legend says so.
+    ``predicted``: which samples are old is the model's own word, and legend and axes speak to a person.
     """
     moments = [moment for moment in moments if len(moment.old) or len(moment.new)][:_MAX_MOMENTS]
     if not moments:
@@ -186,10 +188,13 @@ def confidence_figure(moments: Sequence[Confidence], *, predicted: bool = False)
     for axes, moment in zip(grid, moments, strict=True):
         plotting.draw_histograms(axes, moment.old, moment.new)
         axes.set_title(shown(moment.title, 40), loc="left")
-        axes.set(xlabel="highest probability", ylabel="share of the samples")
+        if predicted:
+            axes.set(xlabel="how sure the model is", ylabel="share of the pictures")
+        else:
+            axes.set(xlabel="highest probability", ylabel="share of the samples")
         axes.tick_params(labelleft=True)
         plotting.share_axis(axes, "y")
-    kinds = ("predicted old", "predicted novel") if predicted else ("old classes", "novel classes")
+    kinds = ("in known classes", "in classes and groups found since") if predicted else ("old classes", "novel classes")
     plotting.legend_below(figure, plotting.area_keys(*kinds))
     return figure
 
@@ -205,20 +210,20 @@ class _ClassMark:
 
 
 @house_style()
-def map_figure(maps: Sequence[FeatureMap]) -> Figure | None:
-    """One panel per moment (three at most) with shared colours, and the legend beside them."""
+def map_figure(maps: Sequence[FeatureMap], heads: tuple[str, str] = RESEARCHERS_HEADS) -> Figure | None:
+    """One panel per moment (three at most) with shared colours, and the legend beside them under two ``heads``."""
     maps = [each for each in maps if len(each.xy)][:_MAX_MAPS]
     if not maps:
         return None
     marks, n_others = _class_marks(maps)
-    keys = _map_keys(marks, n_others, maps)
+    keys = _map_keys(marks, n_others, maps, heads)
     figure = plotting.new_figure(4.7 * len(maps) + 2.3, max(4.8, 0.21 * len(keys) + 0.5))
     for axes, each in zip(figure.subplots(1, len(maps), squeeze=False).ravel(), maps, strict=True):
         _draw_map(axes, each, marks)
     labels = [str(key.get_label()) for key in keys]
     legend = figure.legend(keys, labels, loc="outside right upper", fontsize=9, handletextpad=0.5)
     for text in legend.get_texts():
-        if text.get_text() in ("Old classes", "Novel classes"):
+        if text.get_text() in heads:
             text.set_fontweight("bold")
     return figure
 
@@ -283,10 +288,12 @@ def _number_classes(axes: Axes, each: FeatureMap, marks: dict[int, _ClassMark], 
             text.set(color=INK, fontsize=10, fontweight="bold", path_effects=halo)
 
 
-def _map_keys(marks: dict[int, _ClassMark], n_others: int, maps: Sequence[FeatureMap]) -> list[Line2D]:
+def _map_keys(
+    marks: dict[int, _ClassMark], n_others: int, maps: Sequence[FeatureMap], heads: tuple[str, str]
+) -> list[Line2D]:
     """Old classes, novel classes, then what the other marks mean; only what occurs."""
     keys: list[Line2D] = []
-    for title, is_new in (("Old classes", False), ("Novel classes", True)):
+    for title, is_new in zip(heads, (False, True), strict=True):
         members = [mark for mark in marks.values() if mark.is_new is is_new]
         if members:
             keys.append(Line2D([], [], linestyle="", label=title))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agcd.report.story import Estimate, RoundFacts, Story
-from agcd.words import MISSING, count, decimal, interval, is_known, percent, points, shown, whole
+from agcd.words import MISSING, count, decimal, interval, is_known, percent, points, rough_percent, shown, whole
 
 MAX_CHANGES = 3
 """Changes of a round told at once; the others are folded away, so that the table stays a table."""
@@ -42,17 +42,17 @@ def _told_audit(audit: Estimate | None) -> str:
 COLUMNS = (
     Column("n_taught", "Labels", "labels that the model learned from, those known at the start included", whole),
     Column("n_classes", "Classes", "classes that had a name", whole),
-    Column("named", "Named", "share of all samples that lie in a group with a name", percent),
+    Column("named", "Named", "share of all pictures that lie in a group with a name", percent),
     Column(
         "audit",
         "Blind audit",
-        "share of blindly answered samples that the model names rightly, and its 95 % interval",
+        "share of blindly answered pictures that the model names rightly, and its 95 % interval",
         _told_audit,
     ),
     Column("acc_all", "All", "share of all samples recognised correctly", percent),
     Column("acc_old", "Old", "the same among classes that had labels from the start", percent, "old"),
     Column("acc_new", "New", "the same among classes that nobody had labelled before", percent, "new"),
-    Column("agreement", "Agreement", "share of labelled samples that the model predicts as labelled", percent),
+    Column("agreement", "Agreement", "share of labelled pictures that the model calls as people did", percent),
     Column("nov_coverage", "Nov-C", "coverage: share of the novel classes asked about at least once", decimal),
     Column("nov_ratio", "Nov-R", "ratio: share of the questions that met a novel class", decimal),
     Column("nov_uniformity", "Nov-U", "uniformity: 1 when the questions spread evenly over novel classes", decimal),
@@ -65,7 +65,7 @@ COLUMNS = (
     ),
     Column("mapping_diff", "Moved", "share of the classes for which another output of the model now stands", percent),
     Column(
-        "regrouped", "Regrouped", "share of the samples that lie in another group than in the round before", percent
+        "regrouped", "Regrouped", "share of the pictures that lie in another group than in the round before", percent
     ),
     Column(
         "best_on_test",
@@ -123,8 +123,23 @@ def cards(story: Story) -> list[Card]:
         _share_card(story, "acc_new", "Novel classes", "new"),
     ]
     if not any(found):
-        found = [_audit_card(story), _share_card(story, "agreement", "Agreement with your answers", "")]
+        found = [
+            _right_card(story),
+            _audit_card(story),
+            _share_card(story, "agreement", "Agreement with your answers", ""),
+        ]
     return [card for card in [*found, _classes_card(story), _answers_card(story)] if card]
+
+
+def _right_card(story: Story) -> Card | None:
+    right = story.accuracy
+    if right is None:
+        return None
+    return Card(
+        "Names that are right",
+        f"about {rough_percent(right.share)}",
+        note=f"{interval(right.low, right.high)}, from {count(right.n, 'checked picture')}",
+    )
 
 
 def share_of(facts: RoundFacts, field: str) -> float | None:
@@ -153,10 +168,21 @@ def _share_card(story: Story, field: str, label: str, tone: str) -> Card | None:
 
 
 def _classes_card(story: Story) -> Card | None:
+    if not story.has_truth:
+        return _named_card(story) if story.classes else None
     found = [strip for strip in story.classes if strip.size > 0]
     n_new, n_unnamed = sum(strip.is_new for strip in found), sum(not strip.is_named for strip in found)
     note = f"{n_new:,} of them novel" + (f", {n_unnamed:,} without a name" if n_unnamed else "")
     return Card("Classes found", f"{len(found):,}", note=note) if story.classes else None
+
+
+def _named_card(story: Story) -> Card:
+    """Classes with a name, and groups that wait for one."""
+    named = [strip for strip in story.classes if strip.is_named]
+    n_found, n_unnamed = sum(strip.is_new for strip in named), len(story.classes) - len(named)
+    note = f"{len(named) - n_found:,} known, {n_found:,} found by you"
+    waiting = f"; {count(n_unnamed, 'group')} without a name" if n_unnamed else ""
+    return Card("Classes", f"{len(named):,}", note=note + waiting)
 
 
 def _answers_card(story: Story) -> Card | None:
@@ -188,15 +214,19 @@ def summary(story: Story) -> str:
 def _without_truth(story: Story, last: RoundFacts) -> str:
     """What audit and agreement say; empty when there is neither."""
     told = []
+    if story.accuracy:
+        right = story.accuracy
+        told.append(f"about {rough_percent(right.share)} of the names are right ({interval(right.low, right.high)}).")
     if last.audit:
+        who = "The model" if told else "the model"
         told.append(
-            f"the model is right on {percent(last.audit.share)} of {count(last.audit.n, 'sample')} drawn at random and "
+            f"{who} is right on {percent(last.audit.share)} of {count(last.audit.n, 'picture')} drawn at random and "
             f"answered blind (95 % interval {interval(last.audit.low, last.audit.high)})" + _since(story, "audit")
         )
     if is_known(last.agreement):
-        who = "It" if told else "the model"
-        of_all = f"{percent(last.agreement)} of the labelled samples as they were labelled"
-        told.append(f"{who} predicts {of_all}" + _since(story, "agreement"))
+        who = "It" if last.audit else "The model" if told else "the model"
+        told.append(f"{who} calls {percent(last.agreement)} of the labelled pictures as people did")
+        told[-1] += _since(story, "agreement")
     return " ".join(told)
 
 

@@ -13,6 +13,8 @@ from agcd.io import atomic_write
 from agcd.plotting import png_bytes
 from agcd.report.figures import (
     MAX_CLASSES,
+    PERSONS_HEADS,
+    RESEARCHERS_HEADS,
     accuracy_figure,
     agreement_figure,
     balance_figure,
@@ -21,30 +23,32 @@ from agcd.report.figures import (
     progress_figure,
 )
 from agcd.report.numbers import cards, round_table, summary
+from agcd.report.second_look import doubt_looks, pair_cards
 from agcd.report.story import ClassStrip, Story
 from agcd.report.strips import Thumbnails, contact_sheets, data_uri, first_rows
 from agcd.words import clean, count, is_known, percent, shown
 
 MAX_STRIPS = 200
 """Classes shown with pictures; the rest are listed by name."""
+_OPEN_PAIRS = 4
+"""Pairs of confused classes that are shown at once; the others are folded away."""
 _CAPTIONS = {
     "accuracy": "How often the model is right after each round, on all classes and on the novel ones alone.",
     "balance": "Each step is one round: a good run climbs toward the dotted line, where novel classes are "
     "recognised as well as old ones.",
-    "agreement": "How often the model gives a sample the class that people gave it; labelled samples are those that "
+    "agreement": "How often the model gives a picture the class that people gave it; labelled pictures are those that "
     "it has learnt from.",
-    "progress": "How much of the data lies in a group with a name, and how much changed its group in each round: once "
-    "the first is high and the second low, further answers change little.",
+    "progress": "How many of the pictures lie in a group with a name, and how many changed their group in each round: "
+    "once the first are many and the second few, further answers change little.",
     "confidence": "How sure the model is of its answers: the closer the two colours lie, the less it treats novel "
     "classes as strangers.",
     "map": "Samples that the model finds alike lie close together; each class has a colour and a number, and black "
     "outlines mark the samples that were answered.",
 }
 _CAPTIONS_WITHOUT_TRUTH = {
-    "confidence": "How sure the model is of samples that nobody has labelled, split by what it predicts them to be: "
-    "without ground truth nobody can say which truly are old.",
-    "map": "Samples that the model finds alike lie close together. Colours and numbers are the classes as they stand "
-    "now, by people's answers or else by the last model, in every panel; black outlines mark the samples that were "
+    "confidence": "How sure the model is of pictures that nobody has labelled, split by what it takes them for.",
+    "map": "Pictures that the model finds alike lie close together. Colours and numbers are the classes as they stand "
+    "now, by people's answers or else by the last model, in every panel; black outlines mark the pictures that were "
     "answered.",
 }
 
@@ -78,6 +82,7 @@ class ClassCard:
     name: str
     full_name: str
     is_new: bool
+    kind: str
     facts: tuple[str, ...]
     typical: tuple[Image, ...] = ()
     queried: tuple[Image, ...] = ()
@@ -121,7 +126,7 @@ def _pictures(story: Story) -> list[Picture]:
         "agreement": None if accuracy else agreement_figure(story.rounds),
         "progress": None if accuracy else progress_figure(story.rounds),
         "confidence": confidence_figure(story.confidence, predicted=not story.has_truth),
-        "map": map_figure(story.maps),
+        "map": map_figure(story.maps, RESEARCHERS_HEADS if story.has_truth else PERSONS_HEADS),
     }
     captions = _CAPTIONS if story.has_truth else _CAPTIONS | _CAPTIONS_WITHOUT_TRUTH
     return [
@@ -134,7 +139,7 @@ def _pictures(story: Story) -> list[Picture]:
 def _sheet_pngs(story: Story, thumbnails: Thumbnails | None) -> dict[str, bytes]:
     if thumbnails is None:
         return {}
-    sheets = contact_sheets(story.in_order()[:MAX_STRIPS], thumbnails)
+    sheets = contact_sheets(story.in_order()[:MAX_STRIPS], thumbnails, story.kinds)
     return {f"classes-{i:02d}.png": png_bytes(sheet) for i, sheet in enumerate(sheets, start=1)}
 
 
@@ -156,17 +161,22 @@ def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) 
     return {
         "title": shown(story.title, 120),
         "subtitle": shown(story.subtitle, 300) if story.subtitle else "",
-        "facts": [(shown(key, 60), shown(value, 300)) for key, value in story.facts],
+        "facts": _pairs(story.facts),
+        "settings": _pairs(story.settings),
         "cards": cards(story),
         "summary": summary(story),
         "table": table,
         "rivals": [round_table(name, rounds) for name, rounds in story.rivals.items() if rounds],
         "pictures": pictures,
-        "classes": [_class_card(strip, thumbnails, len(strips)) for strip in strips[:MAX_STRIPS]],
-        "unpictured": [_class_card(strip, None, len(strips)) for strip in strips[MAX_STRIPS:]],
+        "confusions": pair_cards(story, thumbnails),
+        "open_pairs": _OPEN_PAIRS,
+        "doubts": doubt_looks(story, thumbnails),
+        "classes": [_class_card(story, strip, thumbnails) for strip in strips[:MAX_STRIPS]],
+        "unpictured": [_class_card(story, strip, None) for strip in strips[MAX_STRIPS:]],
         "commands": [clean(command) for command in story.commands],
         "commands_note": clean(story.commands_note),
         "has_truth": story.has_truth,
+        "accuracy": story.accuracy,
         "has_audit": any(column.field == "audit" for column in table.columns),
         "has_purity": any(is_known(strip.purity) for strip in strips),
         "has_best": any(column.field == "best_on_test" for column in table.columns),
@@ -176,24 +186,34 @@ def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) 
     }
 
 
-def _class_card(strip: ClassStrip, thumbnails: Thumbnails | None, n_classes: int) -> ClassCard:
-    facts = [count(strip.size, "member")]
-    if len(strip.queried_rows):
-        facts.append(f"{len(strip.queried_rows):,} answered")
-    if is_known(strip.purity):
-        checked = "" if strip.n_checked is None else f" of {count(strip.n_checked, 'label')}"
-        facts.append(f"purity {percent(strip.purity)}{checked}")
-    card = ClassCard(shown(strip.name), shown(strip.name, 400), strip.is_new, tuple(facts))
-    typical, queried = first_rows(strip, n_classes)
+def _pairs(facts: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    return [(shown(key, 60), shown(value, 300)) for key, value in facts]
+
+
+def _class_card(story: Story, strip: ClassStrip, thumbnails: Thumbnails | None) -> ClassCard:
+    facts = (count(strip.size, "member" if story.has_truth else "picture"), *_checked_facts(strip))
+    card = ClassCard(shown(strip.name), shown(strip.name, 400), strip.is_new, story.kinds.of(strip), facts)
+    typical, queried = first_rows(strip, len(story.classes))
     if thumbnails is None:
-        return replace(card, rows=", ".join(str(row) for row in typical.tolist()))
+        return replace(card, rows=", ".join(shown(story.file(row), 80) for row in typical.tolist()))
     return replace(
         card,
-        typical=tuple(_image(row, thumbnails, "typical") for row in typical.tolist()),
-        queried=tuple(_image(row, thumbnails, "answered") for row in queried.tolist()),
+        typical=tuple(_image(story, row, thumbnails, "typical") for row in typical.tolist()),
+        queried=tuple(_image(story, row, thumbnails, "answered") for row in queried.tolist()),
     )
 
 
-def _image(row: int, thumbnails: Thumbnails, role: str) -> Image:
+def _checked_facts(strip: ClassStrip) -> list[str]:
+    """How many members people have answered, and how pure the class is by what is known."""
+    facts = [f"{len(strip.queried_rows):,} answered"] if len(strip.queried_rows) else []
+    if is_known(strip.purity):
+        if strip.n_checked is None:
+            facts.append(f"purity {percent(strip.purity)}")
+        else:
+            facts.append(f"{round(strip.purity * strip.n_checked):,} of {strip.n_checked:,} checked are right")
+    return facts
+
+
+def _image(story: Story, row: int, thumbnails: Thumbnails, role: str) -> Image:
     state = ", image not readable" if thumbnails.is_missing(row) else ""
-    return Image(thumbnails.uri(row), f"row {row} ({role}{state})")
+    return Image(thumbnails.uri(row), f"{shown(story.file(row), 300)} ({role}{state})")

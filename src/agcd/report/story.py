@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from PIL.Image import Image
@@ -15,12 +15,13 @@ Thumbnail = Callable[[int], Image]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A share found on ``n`` samples drawn at random, and the 95 % interval of the true one."""
+    """A share found on ``n`` samples drawn at random or checked, and the interval that holds the true one so often."""
 
     n: int
     share: float
     low: float
     high: float
+    level: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -105,20 +106,82 @@ class ClassStrip:
 
 
 @dataclass(frozen=True)
+class Disputed:
+    """A row that people call otherwise than the model."""
+
+    row: int
+    said: str
+    predicted: str
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Two classes that people and the model do not tell apart alike, with a few typical rows of each."""
+
+    one: str
+    other: str
+    one_rows: IntArray
+    other_rows: IntArray
+    n: int
+    """How many rows they call differently."""
+    disputed: tuple[Disputed, ...]
+    """The first of them."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A row that nobody has checked, what it is called, and the chance that this is right."""
+
+    row: int
+    name: str
+    certainty: float
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What a report calls classes known from the start, those found since, and groups without a name."""
+
+    known: str
+    found: str
+    unnamed: str | None = None
+    """None: a group without a name is called like one with a name."""
+
+    def of(self, strip: ClassStrip) -> str:
+        if self.unnamed and not strip.is_named:
+            return self.unnamed
+        return self.found if strip.is_new else self.known
+
+
+RESEARCHERS = Kinds("old", "novel")
+PERSONS = Kinds("known", "found by you", "group")
+"""Where there is no ground truth, somebody reads about own pictures."""
+
+
+@dataclass(frozen=True)
 class Story:
     """All that a report tells. ``rounds[0]`` is "before" and ``rounds[-1]`` is "after"."""
 
     title: str
     subtitle: str = ""
     facts: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    """What only experts want to know, folded away at the end."""
+    accuracy: Estimate | None = None
+    """The share of names that are right, where somebody has worked it out."""
     rounds: tuple[RoundFacts, ...] = ()
     rivals: Mapping[str, tuple[RoundFacts, ...]] = field(default_factory=dict)
     """Other ways of asking on the same data, by name."""
     confidence: tuple[Confidence, ...] = ()
     maps: tuple[FeatureMap, ...] = ()
     classes: tuple[ClassStrip, ...] = ()
+    confusions: tuple[Confusion, ...] = ()
+    """The most frequent first."""
+    doubts: tuple[Doubt, ...] = ()
+    """The most doubtful first."""
     thumbnail: Thumbnail | None = None
     """Row → image; None where rows are not images."""
+    paths: Sequence[str] | None = None
+    """The file of each row; None where rows have none."""
     commands: tuple[str, ...] = ()
     commands_note: str = ""
     """A sentence before the commands."""
@@ -131,6 +194,14 @@ class Story:
     def has_truth(self) -> bool:
         """Whether any accuracy is known."""
         return any(is_known(facts.acc_all) for facts in self.rounds)
+
+    @property
+    def kinds(self) -> Kinds:
+        return RESEARCHERS if self.has_truth else PERSONS
+
+    def file(self, row: int) -> str:
+        """What a row is called: its file, or else its number."""
+        return self.paths[row] if self.paths is not None else f"row {row}"
 
     def in_order(self) -> tuple[ClassStrip, ...]:
         """The classes as they are shown: novel first, then by size."""

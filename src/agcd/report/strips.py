@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from PIL import Image, ImageDraw, ImageOps
 
 from agcd.plotting import MUTED, NEW, OLD, house_style
-from agcd.report.story import ClassStrip, Thumbnail
+from agcd.report.story import RESEARCHERS, ClassStrip, Kinds, Thumbnail
 from agcd.types import IntArray
 from agcd.words import count, shown
 
@@ -87,14 +87,14 @@ def first_rows(strip: ClassStrip, n_classes: int) -> tuple[IntArray, IntArray]:
     return strip.typical_rows[:n_typical], strip.queried_rows[:n_queried]
 
 
-def contact_sheets(strips: Sequence[ClassStrip], thumbnails: Thumbnails) -> list[Figure]:
+def contact_sheets(strips: Sequence[ClassStrip], thumbnails: Thumbnails, kinds: Kinds = RESEARCHERS) -> list[Figure]:
     """Figures of at most ``CLASSES_PER_SHEET`` classes, in the given order."""
     pages = [strips[i : i + CLASSES_PER_SHEET] for i in range(0, len(strips), CLASSES_PER_SHEET)]
-    return [_sheet(page, thumbnails, len(strips)) for page in pages]
+    return [_sheet(page, thumbnails, len(strips), kinds) for page in pages]
 
 
 @house_style()
-def _sheet(strips: Sequence[ClassStrip], thumbnails: Thumbnails, n_classes: int) -> Figure:
+def _sheet(strips: Sequence[ClassStrip], thumbnails: Thumbnails, n_classes: int, kinds: Kinds) -> Figure:
     """One line per class; one unit of the axes is one pixel of the picture."""
     shown_rows = [first_rows(strip, n_classes) for strip in strips]
     step = SIDE + _GAP
@@ -114,7 +114,7 @@ def _sheet(strips: Sequence[ClassStrip], thumbnails: Thumbnails, n_classes: int)
     axes.text(_LEFT, _TOP - 12, "most typical", color=MUTED, fontsize=10)
     axes.text(queried_left, _TOP - 12, "answered" if n_queried else "", color=MUTED, fontsize=10)
     for i, strip in enumerate(strips):
-        _caption(axes, strip, _TOP + i * (step + 8))
+        _caption(axes, strip, _TOP + i * (step + 8), kinds)
     return figure
 
 
@@ -127,10 +127,10 @@ def _paste_row(paper: Image.Image, thumbs: Thumbnails, rows: IntArray, left: int
             draw.rectangle((x - 2, top - 2, x + SIDE + 1, top + SIDE + 1), outline="black", width=2)
 
 
-def _caption(axes: Axes, strip: ClassStrip, top: int) -> None:
+def _caption(axes: Axes, strip: ClassStrip, top: int, kinds: Kinds) -> None:
     colour = NEW if strip.is_new else OLD
     badge = {"boxstyle": "round,pad=0.3", "facecolor": colour, "edgecolor": "none"}
-    axes.text(20, top + 14, "novel" if strip.is_new else "old", color="white", fontsize=8, va="center", bbox=badge)
+    axes.text(20, top + 14, kinds.of(strip), color="white", fontsize=8, va="center", bbox=badge)
     name = axes.text(14, top + 44, shown(strip.name, 22), fontsize=11, fontweight="bold", va="center")
     name.set_clip_path(Rectangle((0, top), _LEFT - 8, SIDE, transform=axes.transData))
     axes.text(14, top + 67, count(strip.size, "member"), fontsize=9, color=MUTED, va="center")

@@ -76,10 +76,8 @@ def test_the_exported_classifier_says_what_the_predictions_say(trained: Path, tm
     probabilities = classifier(torch.from_numpy(views)).numpy()
     assert np.mean(probabilities.argmax(1) == table["slot"]) > 0.95  # the round's own features were kept in float16
     np.testing.assert_allclose(probabilities.max(1), table["probability"], atol=0.02)
-    by_model = [i for i, by in enumerate(table["by"]) if by == "model"]
-    names = {(table["slot"][i], table["class"][i], table["kind"][i]) for i in by_model}
-    slots = classifier.slots
-    assert all((slots[k].name, "old" if slots[k].is_old else "new") == (name, kind) for k, name, kind in names)
+    with Project.open(trained) as project:
+        assert [(slot.name, not slot.is_old) for slot in classifier.slots] == project.snapshot().slot_names
 
 
 def test_the_onnx_file_names_the_classes_of_the_project(trained: Path, tmp_path: Path) -> None:
@@ -105,6 +103,16 @@ def test_without_onnx_installed_nothing_is_written(
     with Project.open(trained) as project, pytest.raises(ConfigError, match=r"Install agcd\[onnx\]"):
         export_all(project, tmp_path / "out", onnx=True)
     assert not (tmp_path / "out").exists()
+
+
+def test_predictions_say_how_certain_each_name_is(trained: Path) -> None:
+    with Project.open(trained) as project:
+        table, snapshot = predictions(project), project.snapshot()
+        expected = snapshot.p_right(np.array(table["row"]))
+    np.testing.assert_allclose(table["certainty"], expected, atol=1e-4)
+    said = [certainty for certainty, by in zip(table["certainty"], table["by"], strict=True) if by == "human"]
+    assert set(said) == {1.0}
+    assert min(table["certainty"]) < 1
 
 
 def test_cells_cannot_run_as_formulas(trained: Path) -> None:
@@ -154,7 +162,7 @@ def test_rows_accepted_by_page_bear_their_class_until_a_person_labels_them(tmp_p
     with make_project(tmp_path) as project:
         train(project)
         row, other = project.label_state()[0].pool_rows[:2].tolist()
-        assert said(project, row)[1] == "model"
+        assert said(project, row)[1] == "answers"
         accept(project, row, "green-square")
         last = accept(project, row, "blue-triangle", group="page")
         accept(project, other, "blue-triangle")

@@ -20,6 +20,7 @@ from agcd.app.answers import Answer, Told, write_answers
 from agcd.app.export.coco import to_coco
 from agcd.app.export.label_studio import labelling_config, read_label_studio, to_label_studio
 from agcd.app.project import Project
+from agcd.app.rounds import NO_SLOT
 from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
 from agcd.app.store.classes import NO_CLASS, ClassInfo
 from agcd.data.tables import table_text
@@ -47,14 +48,13 @@ def label_table(project: Project, snapshot: Snapshot) -> Table:
 
 
 def prediction_table(project: Project, snapshot: Snapshot) -> Table:
-    """Every usable image with its class: a person's, else one accepted by page, else the model's; junk is left out.
+    """Every usable image with its class: a person's, else one accepted by page, else what the answers say, else the
+    model's; junk is left out.
 
-    Slot, probability and margin are the model's in any case.
+    Slot, probability and margin are the model's in any case, and empty before the first training; certainty is the
+    chance that the class is right, 1 where a person says so.
     """
-    stored = pq.read_table(
-        project.run_folder(project.last_round) / "predictions.parquet",
-        columns=["row", "slot", "probability", "margin"],
-    )
+    stored = _model_says(project, snapshot)
     says = snapshot.says(stored["row"].to_numpy())
     keep = says.group != NO_GROUP
     stored, numbers, rows = stored.filter(pa.array(keep)), pa.array(says.group[keep]), stored["row"].to_numpy()[keep]
@@ -70,8 +70,19 @@ def prediction_table(project: Project, snapshot: Snapshot) -> Table:
         "margin": stored["margin"],
         "slot": stored["slot"],
         "by": pa.array(SOURCES).take(pa.array(says.by[keep])),
+        "certainty": pa.array(snapshot.p_right(rows).astype(np.float64).round(4)),
     }
     return {column: values.to_pylist() for column, values in columns.items()}
+
+
+def _model_says(project: Project, snapshot: Snapshot) -> pa.Table:
+    """What the last model says of every usable image, by row."""
+    if snapshot.n_finished or snapshot.round is None:
+        path = project.run_folder(project.last_round) / "predictions.parquet"
+        return pq.read_table(path, columns=["row", "slot", "probability", "margin"])
+    rows = np.flatnonzero(snapshot.round.top_slots[:, 0] != NO_SLOT)
+    empty = pa.nulls(len(rows), pa.float64())
+    return pa.table({"row": rows, "slot": pa.nulls(len(rows), pa.int64()), "probability": empty, "margin": empty})
 
 
 def kind_of(is_new: bool) -> str:
