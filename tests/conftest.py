@@ -14,6 +14,8 @@ LONGEST = (
     "test_serve_kills",
     "test_engine_torchrun",
     "test_browser",
+    "test_browser_board",
+    "test_browser_screens",
     "test_project_kills",
     "test_browser_faults",
     "test_vit_end_to_end",

@@ -42,7 +42,7 @@ def test_the_whole_loop_leaves_predictions_for_every_image(tmp_path: Path) -> No
         assert {said[q.row] for q in query.questions} == {
             (truth(project.paths[q.row]), "human") for q in query.questions
         }
-        assert {by for _, by in said.values()} == {"human", "model"}
+        assert {by for _, by in said.values()} == {"human", "answers"}
         for name, kind in zip(table["class"], table["kind"], strict=True):
             assert (kind == "old") == (name in ("blue-triangle", "green-square", "orange-circle"))
         files = export_all(project, tmp_path / "out")

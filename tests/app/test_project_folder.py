@@ -51,7 +51,7 @@ def test_init_writes_settings_that_read_back_and_refuses_to_do_it_twice(tmp_path
     with Project.create(tmp_path / "project", images, settings=SETTINGS, say=lines.append) as project:
         assert project.config.n_slots is None  # it is estimated before the first training
     assert lines[0] == "50 images: 9 labelled, 41 unlabelled, 0 test"
-    assert "how many classes there are is estimated before the first training (--classes sets it)" in lines
+    assert "how many classes there are is found out on the way (--classes sets it)" in lines
     values = tomllib.loads((tmp_path / "project" / "agcd.toml").read_text())
     assert values == {"images": str(images), **SETTINGS}
     with pytest.raises(DataError, match="is a project already"):
@@ -102,12 +102,10 @@ def test_images_that_moved_are_one_sentence_and_can_be_found_again(tmp_path: Pat
         train(project)
 
 
-def test_without_any_label_the_number_of_classes_must_be_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_classes", [None, 5])
+def test_a_folder_without_any_label_can_be_trained_and_asked_about(tmp_path: Path, n_classes: int | None) -> None:
     images = partly_labelled(tmp_path) / "unlabelled"
-    with pytest.raises(ConfigError, match="--classes"):
-        Project.create(tmp_path / "project", images, settings=SETTINGS)
-    assert not (tmp_path / "project").exists()
-    with Project.create(tmp_path / "project", images, n_classes=5, settings=SETTINGS) as project:
+    with Project.create(tmp_path / "project", images, n_classes=n_classes, settings=SETTINGS) as project:
         train(project)
         answer_all(project)
         assert train(project).metrics["n_queried"] == 6

@@ -98,7 +98,6 @@ INIT_MISTAKES: dict[str, tuple[list[str], str]] = {
     "missing folder": (["--images", "gone"], "There is nothing at"),
     "empty folder": (["--images", "empty"], "holds no usable image"),
     "embeddings": (["--images", "x.npz"], "needs images"),
-    "no labels and no number": (["--images", "images/unlabelled"], "--classes"),
     "too few classes": (["--images", "images", "--classes", "2"], "less than the 3 classes"),
     "no classes at all": (["--images", "images", "--classes", "0"], "n_slots"),
     "more classes than images": (["--images", "images", "--classes", "99"], "too few for 99"),

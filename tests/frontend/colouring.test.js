@@ -6,6 +6,8 @@ import { ClassColours, colouringOf, COLOURINGS, isColouring }
 
 const POINTS = {
   row: [10, 11, 12, 13],
+  x: [0, 1, 2, 3],
+  y: [0, 1, 2, 3],
   name: [0, 1, 1, 2],
   names: ["cat", "dog", "unnamed #3"],
   is_new: [false, false, true],
@@ -52,15 +54,26 @@ test("a class keeps its colour in the next round, whatever its size there", () =
 
 test("two maps do not share colours", () => {
   const colours = new ClassColours();
-  colours.of("first", false);
-  assert.notEqual(colours.of("second", false), new ClassColours().of("second", false));
+  colours.of("first", false, { x: 0, y: 0 });
+  assert.notEqual(colours.of("second", false, { x: 0, y: 0 }), new ClassColours().of("second", false, { x: 0, y: 0 }));
 });
 
-test("colours repeat when they run out", () => {
+test("colours repeat when they run out, and then the farthest away", () => {
   const colours = new ClassColours();
-  const first = colours.of("class 0", true);
-  for (let n = 1; n < 8; n += 1) assert.notEqual(colours.of(`class ${n}`, true), first);
-  assert.equal(colours.of("class 8", true), first);
+  const first = colours.of("class 0", true, { x: 0, y: 0 });
+  for (let n = 1; n < 8; n += 1) assert.notEqual(colours.of(`class ${n}`, true, { x: n, y: 0 }), first);
+  assert.equal(colours.of("class 8", true, { x: 8, y: 0 }), first);
+});
+
+test("of two hundred classes none has the colour of its nearest neighbours", () => {
+  const colours = new ClassColours();
+  const places = Array.from({ length: 200 }, (_, n) => ({ x: (n * 37) % 100, y: (n * 61 + n * n) % 97 }));
+  const found = places.map((at, n) => ({ at, colour: colours.of(`class ${n}`, false, at) }));
+  const apart = (one, other) => Math.hypot(one.at.x - other.at.x, one.at.y - other.at.y);
+  for (const one of found) {
+    const near = found.filter((other) => other !== one).sort((a, b) => apart(one, a) - apart(one, b)).slice(0, 2);
+    for (const other of near) assert.notEqual(other.colour, one.colour);
+  }
 });
 
 test("an address may name no colouring that there is", () => {

@@ -2,21 +2,22 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { auditWords } from "../../src/agcd/app/web/static/components/roundCharts.js";
-import { headline, roundWord } from "../../src/agcd/app/web/static/components/roundFigures.js";
+import { headline, trainingWord } from "../../src/agcd/app/web/static/components/roundFigures.js";
 
 const round = (number, named_share, n_classes) => ({ number, named_share, n_classes });
 
-test("round 0 is called base training", () => {
-  assert.equal(roundWord(0), "Base training");
-  assert.equal(roundWord(12), "Round 12");
+test("trainings are counted from one", () => {
+  assert.equal(trainingWord(-1), "Before any training");
+  assert.equal(trainingWord(0), "The first training");
+  assert.equal(trainingWord(12), "Training 13");
 });
 
-test("the first round has nothing to be compared with", () => {
+test("the first training has nothing to be compared with", () => {
   assert.equal(headline([round(0, 0.8, 3)]),
-    "Base training is done: 80 % of the pictures are in groups with a name.");
+    "The first training knew 3 classes and put 80 % of the pictures into classes with a name.");
 });
 
-test("a later round is compared with the one before, in singular and plural", () => {
+test("a later one is compared with the one before, in singular and plural", () => {
   const grown = [round(0, 0.5, 3), round(1, 0.75, 5)];
   assert.match(headline(grown), /with a name, 25 points more than before; 2 classes more found\.$/);
   const fallen = [round(0, 0.5, 3), round(1, 0.49, 4)];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { count, duration, percent, plural, SURENESS_WORDS, unsureness, wordFor }
+import { agreeWords, count, duration, fileName, fileParts, percent, plural, SURENESS_WORDS, unsureness, wordFor }
   from "../../src/agcd/app/web/static/lib/words.js";
 
 test("one of a thing is singular, none and many are plural", () => {
@@ -14,6 +14,10 @@ test("one of a thing is singular, none and many are plural", () => {
 test("large numbers are grouped, alone and with their word", () => {
   assert.equal(count(12345), "12,345");
   assert.equal(plural(20000, "picture"), "20,000 pictures");
+});
+
+test("the name of a file is the end of its path", () => {
+  assert.deepEqual(["a/b/c.jpg", "c.jpg"].map(fileName), ["c.jpg", "c.jpg"]);
 });
 
 test("a verb follows its number", () => {
@@ -42,4 +46,15 @@ test("a wide gap is sure, none is very unsure, and numbers beyond the ends stay 
   assert.equal(word(0), "very unsure");
   assert.equal(word(-0.1), "very unsure");
   assert.equal(word(1.1), "sure");
+});
+
+test("a file name comes in two parts, and the end that tells files apart is never cut", () => {
+  assert.deepEqual(fileParts("trip/cat.jpg"), ["", "cat.jpg"]);
+  assert.deepEqual(fileParts("a/long_camera_name_0042.jpg"), ["long_camera_na", "me_0042.jpg"]);
+});
+
+test("agreement is said in answers, not as a share", () => {
+  assert.equal(agreeWords(5, 5), "5 of 5 answers agree");
+  assert.equal(agreeWords(1, 1), "1 answer");
+  assert.equal(agreeWords(0, 0), "no answer inside yet");
 });

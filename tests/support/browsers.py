@@ -17,7 +17,6 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, expect
 
-from agcd.app.project import Project
 from agcd.app.store.events import new_uid
 
 ARGUMENTS = [
@@ -32,6 +31,8 @@ ARGUMENTS = [
 SECONDS = 20
 """Patience with the page; training in a child process has its own."""
 TRAINING_MS = 90_000
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+"""What a context needs to be one."""
 expect.set_options(timeout=SECONDS * 1000)
 
 
@@ -48,8 +49,9 @@ def chromium() -> str:
 class Server:
     """``agcd serve`` in a process of its own, and a client with its token."""
 
-    def __init__(self, project: Path, port: int = 0) -> None:
+    def __init__(self, project: Path, port: int = 0, *, by_hand: bool = True) -> None:
         command = [sys.executable, "-u", "-m", "agcd.cli", "serve", str(project), "--port", str(port)]
+        command += ["--by-hand"] * by_hand  # otherwise training would start in the middle of a test
         self.project = project
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -104,15 +106,16 @@ class Server:
 class Site:
     """One project served, browsers that visit it, and what they complained about."""
 
-    def __init__(self, browser: Browser, project: Path) -> None:
-        self.browser, self.server = browser, Server(project)
+    def __init__(self, browser: Browser, project: Path, *, by_hand: bool = True) -> None:
+        self.browser, self.server = browser, Server(project, by_hand=by_hand)
         self.problems: list[str] = []
         self.allowed: list[str] = []
         self.page = self.visitor()
 
-    def visitor(self, who: str = "me") -> Page:
+    def visitor(self, who: str = "me", **options: Any) -> Page:
         """A page in a browser of its own, logged in by the link."""
-        context = self.browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+        options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"} | options
+        context = self.browser.new_context(**options)
         context.set_default_timeout(SECONDS * 1000)
         context.add_init_script(f"localStorage.setItem('agcd.who', JSON.stringify('{who}'))")
         page = context.new_page()
@@ -147,22 +150,14 @@ class Site:
 
 
 @contextmanager
-def visited(browser: Browser, project: Path) -> Iterator[Site]:
+def visited(browser: Browser, project: Path, *, by_hand: bool = True) -> Iterator[Site]:
     """A site that must leave the browser without complaint."""
-    site = Site(browser, project)
+    site = Site(browser, project, by_hand=by_hand)
     try:
         yield site
     finally:
         site.close()
     site.check()
-
-
-def rows_asked_about(project: Path) -> set[int]:
-    """The rows of the present query."""
-    with Project.open(project) as opened:
-        query = opened.snapshot().asked.query
-        assert query is not None
-        return {question.row for question in query.questions}
 
 
 def train_long(project: Path, n_epochs: int = 100) -> None:
@@ -174,10 +169,10 @@ def train_long(project: Path, n_epochs: int = 100) -> None:
 # ------------------------------------------------------------------------------------------------- on the page
 
 
-def asked(page: Page) -> int:
+def asked(page: Page, timeout: float = SECONDS * 1000) -> int:
     """The row of the question, once it can be answered."""
     shown = page.locator(".card:not(.is-waiting) .viewer img")
-    expect(shown).to_have_attribute("alt", re.compile(r"^Picture \d+: which class is it"))
+    expect(shown).to_have_attribute("alt", re.compile(r"^Picture \d+: which class is it"), timeout=timeout)
     found = re.search(r"Picture (\d+)", shown.get_attribute("alt") or "")
     assert found
     return int(found[1])
@@ -208,15 +203,6 @@ def tab_to(page: Page, target: Locator, most: int = 60) -> None:
     raise AssertionError(f"Tab does not reach {target}")
 
 
-def toast(page: Page, text: str) -> None:
+def toast(page: Page, text: str, timeout: float = SECONDS * 1000) -> None:
     """A message with this text is shown."""
-    expect(page.locator("#toasts .toast", has_text=text)).to_be_visible()
-
-
-def see_training(page: Page, stage: str) -> None:
-    """The panel of the work in the background comes to this stage, and its bar moves."""
-    panel = page.locator(".job-panel")
-    expect(panel.locator("strong")).to_have_text(stage, timeout=TRAINING_MS)
-    bar = panel.get_by_role("progressbar").element_handle()
-    # A quick training may have gone all the way, or be over, before the first look.
-    page.wait_for_function("bar => Number(bar.ariaValueNow) > 0 || !bar.isConnected", arg=bar)
+    expect(page.locator("#toasts .toast", has_text=text)).to_be_visible(timeout=timeout)

@@ -71,7 +71,7 @@ class Server:
         for _ in moments("the end of a server that does not answer"):
             if self._process is None or self._process.poll() is not None:
                 break
-        command = [sys.executable, "-m", "agcd.cli", "serve", str(self.project), "--port", "0"]
+        command = [sys.executable, "-m", "agcd.cli", "serve", str(self.project), "--port", "0", "--by-hand"]
         with self._said.open("wb") as said:
             self._process = subprocess.Popen(command, stdout=said, stderr=said, env=self._env)
         self.starting.set()
@@ -253,7 +253,9 @@ class Person:
         return self._answer(http, classes, rows, is_bulk=draw > 0.75)
 
     def _answer(self, http: httpx2.Client, classes: list[str], rows: list[int], *, is_bulk: bool) -> Deed:
-        asked = checked(http.get("/api/question", params={"who": WHO, "holder": "one-browser"}))["row"]
+        question = {"who": WHO, "holder": "one-browser", "live": "true"}
+        asked = checked(http.get("/api/question", params=question))["row"]
+        assert asked is None or asked in rows, f"row {asked} was answered and is asked again"
         many = self._rng.permutation(rows)[: int(self._rng.integers(2, 5))].tolist()
         chosen = many if is_bulk or asked is None else [asked]
         if self._rng.random() < 0.2:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agcd.app.labels import LabelView
+from agcd.app.labels import How, LabelView
 from agcd.app.project import Project
 from agcd.app.store.classes import ClassInfo, Registry, clean_class_name, clean_text
 from agcd.app.store.events import PASSES, Kind, LabelEvent, Source, new_uid
-from agcd.app.store.queries import StoredQuery, asked
+from agcd.app.store.queries import DRAWN, StoredQuery, asked
 from agcd.data.tables import read_table
 from agcd.errors import DataError
 
@@ -26,6 +26,8 @@ class Answer:
     row: int
     says: str
     class_id: str | None = None
+    by_page: bool = False
+    """Looked over among others and not objected to: accepted by page, it is no label."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def write_answers(
 ) -> Told:
     """Store ``answers`` as one batch, all or none; a batch whose ``uid`` is known came before and counts once.
 
-    ``audit``: they measure the model and are not learned from. ``accept``: accepted by page, they are no labels.
+    ``audit``: they measure the model and are not learned from. ``accept``: all of them are ``by_page``.
     """
     who, store = clean_text(who, "name of a person"), project.store
     with store.transaction():
@@ -109,8 +111,8 @@ def write_answers(
         # Before the first training every class is an old one, and every label known from the start.
         made = _new_classes(answers, view.registry, who, source, old=n_begun == 0)
         said = _Saying(view, view.registry.after(made), who, source, uid or new_uid(), queries, n_begun)
-        events = [said.event(answer) for answer in answers]
-        fresh = [_meant(event, audit=audit, accept=accept) for event in events if not said.is_known(event)]
+        events = [(said.event(answer), accept or answer.by_page) for answer in answers]
+        fresh = [_meant(event, audit=audit, accept=page) for event, page in events if not said.is_known(event)]
         view.check([*made, *fresh])
         store.append([*made, *fresh])
     infos = tuple(ClassInfo(str(event.class_id), event.payload["name"], event.payload["old"]) for event in made)
@@ -142,13 +144,14 @@ class _Saying:
     who: str
     source: Source
     group: str
-    queries: Mapping[int, tuple[str, int]]
-    """The last query that asked about a row, and the round of its answers."""
+    queries: Mapping[int, tuple[str, int, str]]
+    """The last query that asked about a row, the round of its answers, and why it asked."""
     n_begun: int
 
     def event(self, answer: Answer) -> LabelEvent:
-        query_id, round_ = self.queries.get(answer.row, (None, self.n_begun))
-        event = LabelEvent("skip", self.who, self.source, answer.row, None, query_id, round_, self.group)
+        query_id, round_, why = self.queries.get(answer.row, (None, self.n_begun, ""))
+        payload = {"drawn": True} if why == DRAWN else {}
+        event = LabelEvent("skip", self.who, self.source, answer.row, None, query_id, round_, self.group, payload)
         if answer.class_id is None and _passes(answer):
             return replace(event, kind=answer.says.strip().casefold())  # type: ignore[arg-type]
         info = self._class_meant(answer)
@@ -175,11 +178,29 @@ class _Saying:
 def _meant(event: LabelEvent, *, audit: bool, accept: bool) -> LabelEvent:
     if accept:
         return replace(event, kind="accept")
-    return replace(event, payload={"audit": True}) if audit else event
+    return replace(event, payload=event.payload | {"audit": True}) if audit else event
 
 
 def _passes(answer: Answer) -> bool:
     return answer.says.strip().casefold() in PASSES
+
+
+def release_audit(project: Project, who: str = "me", uid: str | None = None) -> int:
+    """Let training learn what was answered blind from now on; how many answers that are."""
+    who, store = clean_text(who, "name of a person"), project.store
+    with store.transaction():
+        if uid is not None and store.knows(uid):
+            return 0
+        view, group = project.labels(), uid or new_uid()
+        held = [event for row in view.rows((How.HELD,)).tolist() if (event := view.answer(row))]
+        if not held:
+            raise DataError("There are no answers of an audit to learn from.")
+        released = [
+            LabelEvent("label", who, "human", e.row, e.class_id, e.query_id, e.round, group, {"drawn": True})
+            for e in held
+        ]
+        project.log.append(store, released)
+    return len(released)
 
 
 @dataclass(frozen=True)

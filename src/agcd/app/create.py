@@ -44,17 +44,14 @@ def create_project(
     if labels_csv is not None:
         dataset = _with_labels(dataset, shown, root, labels_csv)
     events = seed_events(dataset)
-    n_old = sum(event.kind == "create" for event in events)
     given = settings.get("n_slots") if n_classes is None else n_classes
-    if given is None and n_old == 0:
-        raise ConfigError(f"No image in {images} has a label: say with --classes how many classes to look for.")
     config, values = _config(settings, given)
     _check(config, events, dataset)
     health = health_report(dataset)
     for line in health:
         say(line)
     if given is None:
-        say("how many classes there are is estimated before the first training (--classes sets it)")
+        say("how many classes there are is found out on the way (--classes sets it)")
     else:
         say(f"looking for {given} classes")
     write_json(folder / HEALTH, health)

@@ -22,8 +22,8 @@ from typing import Literal
 from agcd.errors import ConfigError
 from agcd.io import read_json, write_json
 
-Kind = Literal["prepare", "round", "export"]
-KINDS: tuple[Kind, ...] = ("prepare", "round", "export")
+Kind = Literal["prepare", "round", "export", "start", "train"]
+KINDS: tuple[Kind, ...] = ("prepare", "round", "export", "start", "train")
 _END_SECONDS = 30.0
 
 

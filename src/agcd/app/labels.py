@@ -41,6 +41,17 @@ class How(IntEnum):
     JUNK = 7
 
 
+class Picked(IntEnum):
+    """Whether a row was asked about before it got its answer."""
+
+    NOT = 0
+    """It was labelled with others, or by one's own choice."""
+    CHOSEN = 1
+    """The rule chose it."""
+    DRAWN = 2
+    """It was drawn at random."""
+
+
 LEARNED = (How.GIVEN, How.ANSWERED)
 """Labels that training learns."""
 SAID = (*LEARNED, How.HELD)
@@ -57,6 +68,7 @@ _TABLE = np.dtype(
         ("class", np.int64),  # its place in the registry as it was said, before merges; or −1
         ("round", np.int64),  # of the answer that counts; −1 where there is none
         ("how", np.int8),
+        ("asked", np.int8),
         ("accepted", np.bool_),  # accepted by page at some time, labelled since or not
     ],
     align=True,
@@ -203,6 +215,19 @@ class LabelView:
     def learned_as_said(self) -> tuple[IntArray, IntArray]:
         """The rows whose label training learns, and the place of the class that each was given to, before merges."""
         return self._learned["row"], self._learned["class"]
+
+    def learned(self) -> tuple[IntArray, IntArray]:
+        """The same rows, and the place of the class of each after merges."""
+        return self._learned["row"], self._learned_places
+
+    def how_asked(self) -> tuple[IntArray, IntArray]:
+        """The rows whose label training learns, and whether each was asked about (``Picked``)."""
+        return self._learned["row"], self._learned["asked"].astype(np.int64)
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels training learns."""
+        return len(self._learned)
 
     def n_labels_after(self, event: int) -> int:
         """How many labels that training learns were given after an event."""
@@ -413,12 +438,19 @@ def _newest_first(log: _Log) -> Iterator[LabelEvent]:
         yield from reversed(events)
 
 
-def _line(row: int, said: Sequence[LabelEvent], registry: Registry) -> tuple[int, int, int, int, int, bool]:
+def _line(row: int, said: Sequence[LabelEvent], registry: Registry) -> tuple[int, int, int, int, int, int, bool]:
     """The line of the table for a row."""
     winner, counts = _winner(said), _counting(said)
     place = registry.place_of.get(counts.class_id or "", NO_CLASS)
     asked_round = UNLABELLED if winner is None else winner.round
-    return row, counts.id, place, asked_round, _how(counts), any(event.kind == "accept" for event in said)
+    accepted = any(event.kind == "accept" for event in said)
+    return row, counts.id, place, asked_round, _how(counts), _asked(counts), accepted
+
+
+def _asked(event: LabelEvent) -> Picked:
+    if event.query_id is None:
+        return Picked.NOT
+    return Picked.DRAWN if event.is_audit or event.payload.get("drawn") else Picked.CHOSEN
 
 
 def _counting(said: Sequence[LabelEvent]) -> LabelEvent:

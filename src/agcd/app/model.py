@@ -13,8 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from agcd.app.live_rows import find_live_rows
 from agcd.app.project import Project
-from agcd.app.rounds import NO_SLOT, RoundView, has_round_view, ids_by_slot, top_of, write_round_view
+from agcd.app.rounds import (
+    NO_SLOT,
+    START,
+    RoundView,
+    ids_by_slot,
+    top_of,
+    write_round_view,
+)
 from agcd.app.store.queries import Question, StoredQuery, add_query
 from agcd.arrays import margin_of
 from agcd.config import BackboneConfig
@@ -25,10 +33,11 @@ from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures
+from agcd.io import digest
 from agcd.run_store import NumberedRuns
 from agcd.session import Round, Session, check_labels, without_bad_rows
 from agcd.training import trainer_options
-from agcd.training.fitted import Fitted
+from agcd.training.fitted import Fitted, frozen_features
 from agcd.training.loop import Log
 from agcd.training.n_classes import estimate_n_classes, prefix_features
 from agcd.types import UNLABELLED, Dataset, LabelMapping, LabelState, NumberOfClasses
@@ -58,7 +67,7 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
     """
     snapshot = project.snapshot()
     number = snapshot.n_finished
-    if number and not has_round_view(project.folder, number - 1):  # somebody emptied the cache
+    if number and not _is_whole(project.round_view(number - 1)):  # somebody emptied the cache
         make_round_view(project, row_features(project, progress))
         snapshot = project.snapshot(snapshot)
     if not snapshot.is_due:
@@ -80,13 +89,26 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
     return Trained(done.number, True, done.metrics)
 
 
+def _is_whole(view: RoundView | None) -> bool:
+    """Whether a view can be asked by: those of version 0.1 lack the neighbours."""
+    return view is not None and view.live is not None
+
+
 def estimate_classes(project: Project, features: RowFeatures, progress: Progress | None = None) -> NumberOfClasses:
-    """Estimate how many classes there are (Max-ACC), from the pretrained features; once per project."""
+    """Estimate how many classes there are (Max-ACC), from the pretrained features; once per project.
+
+    Where no class is known from the start there is nothing to explain: the root of the number of images is looked for.
+    Slots that turn out to be too many are switched off later, and a name that has none gets a new one.
+    """
     known = project.estimated_classes()
     if known is not None:
         return known
     labels = without_bad_rows(project.label_state()[0], features)
     rows = labels.train_rows
+    if labels.n_old == 0:
+        n = max(2, round(len(rows) ** 0.5))
+        project.keep_estimate(NumberOfClasses(n, n, n, ()))
+        return NumberOfClasses(n, n, n, ())
     x = prefix_features(features, rows)
     estimate = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
     project.keep_estimate(estimate)
@@ -110,7 +132,28 @@ def make_round_view(project: Project, features: RowFeatures, done: Round | None 
     labels, (_, class_ids) = project.labels_of_round(number), project.label_state(number)
     owner = ids_by_slot(project.run_folder(number), class_ids, fitted.n_slots)
     facts = {"model_id": fitted.model_id, "n_old": fitted.n_old, "n_slots": fitted.n_slots, "class_ids": owner}
+    make_start_view(project, features, with_map=False)
     return write_round_view(project.folder, number, top_slots, top_probs, vectors, labels, facts)
+
+
+def make_start_view(project: Project, features: RowFeatures, *, with_map: bool = True) -> RoundView:
+    """What there is to show and to ask before any training: clusters of the pretrained features, from the first view
+    of every image."""
+    known = project.round_view(START)
+    if known is not None and known.live is not None:
+        return known
+    readable = np.setdiff1d(np.arange(features.n_rows), list(features.bad_rows))
+    train = readable[~project.is_test[readable]]
+    vectors = np.zeros((features.n_rows, features.dim), np.float16)
+    vectors[readable] = frozen_features(features, readable)
+    live = find_live_rows(vectors, train, readable)
+    top_slots = np.full((features.n_rows, 1), NO_SLOT, np.int32)
+    top_slots[readable, 0] = live.cluster[live.stand_in[readable]]
+    top_probs = np.zeros(top_slots.shape, np.float16)
+    n = live.n_clusters
+    facts = {"model_id": digest(["start", features.fingerprint]), "n_old": 0, "n_slots": n, "class_ids": [None] * n}
+    said = project.labels()
+    return write_round_view(project.folder, START, top_slots, top_probs, vectors, said, facts, live, with_map=with_map)
 
 
 def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) -> LabelMapping:
@@ -147,13 +190,16 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     return add_query(project.store, number, query.strategy, query.model_id, questions)
 
 
-def row_features(project: Project, progress: Progress | None = None) -> RowFeatures:
-    """The features of every image, made where they are missing."""
+def row_features(project: Project, progress: Progress | None = None, n_views: int | None = None) -> RowFeatures:
+    """The features of every image, made where they are missing; of ``n_views`` views, or as many as configured."""
     for number in range(project.n_finished):
         project.checked_run(number)
     fill = project.engine.fill if project.engine else None
     cache = project.folder / "cache"
-    return open_features(project.dataset(), project.config.backbone, cache, progress=progress, fill=fill)
+    backbone = project.config.backbone
+    if n_views is not None:
+        backbone = backbone.model_copy(update={"views": n_views})
+    return open_features(project.dataset(), backbone, cache, progress=progress, fill=fill)
 
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:

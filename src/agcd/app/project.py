@@ -14,8 +14,9 @@ import numpy as np
 from agcd.app.create import CONFIG, RECORDS, create_project, read_settings
 from agcd.app.label_log import LabelLog
 from agcd.app.labels import LabelView
+from agcd.app.live import LiveLog
 from agcd.app.questions import QueryLog
-from agcd.app.rounds import RoundView, adopt_old_cache, has_round_view, open_round_view, round_view_of_run
+from agcd.app.rounds import START, RoundView, adopt_old_cache, has_round_view, open_round_view, round_view_of_run
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.store import Store
 from agcd.config import Config
@@ -44,7 +45,7 @@ class Project:
         """Where features are computed and rounds are trained; None does both here."""
         self.keys, self.paths, self.is_test = store.rows()
         self.n_test, self.n_set_aside = int(self.is_test.sum()), len(store.quarantine())
-        self._log, self._queries = LabelLog(self.is_test), QueryLog()
+        self._log, self._queries, self.live = LabelLog(self.is_test), QueryLog(), LiveLog()
 
     @classmethod
     def create(
@@ -152,20 +153,16 @@ class Project:
         """The present moment; ``before`` is given back where nothing has changed since."""
         labels, runs = self.labels(), self.store.runs()
         n_finished, asked = self._count_finished(runs), self._queries.asked(self.store)
-        numbers = (number for number in range(n_finished - 1, -1, -1) if has_round_view(self.folder, number))
+        numbers = (number for number in range(n_finished - 1, START - 1, -1) if has_round_view(self.folder, number))
         number = next(numbers, None)
         shown = before.round if before and before.round and before.round.number == number else None
-        if (
-            before
-            and before.labels is labels
-            and shown is before.round
-            and (before.runs, before.asked) == (runs, asked)
-        ):
+        same_view = before is not None and number == (before.round.number if before.round else None)
+        if before and same_view and before.labels is labels and (before.runs, before.asked) == (runs, asked):
             return before
         if shown is None and number is not None:
             shown = self.round_view(number)
         learned = self._log.at(labels, {runs[0], runs[n_finished - 1]})[runs[n_finished - 1]] if n_finished else None
-        return Snapshot(labels, shown, runs, n_finished, learned, asked)
+        return Snapshot(labels, shown, runs, n_finished, learned, asked, self.live)
 
     def trained_snapshot(self) -> Snapshot:
         """The present moment of a project that has been trained; what cache/ has lost is read from the last run."""

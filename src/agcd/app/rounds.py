@@ -1,9 +1,12 @@
 """A finished round: ``RoundView``, the one reading of what its model says, as arrays that need no model.
 
-    cache/rounds/003/  top_slots.npy top_probs.npy features.npy xy.npy order.npy starts.npy  facts.json (last)
+    cache/rounds/003/    top_slots.npy top_probs.npy features.npy xy.npy order.npy starts.npy  facts.json (last)
+    cache/rounds/start/  the same, and near.npy cosine.npy live_rows.npy stand_in.npy cluster.npy
 
 It can be made again from the round at any time. ``order`` lists the train rows slot by slot, in each slot the most
-probable first; ``starts[k]`` is where slot k begins.
+probable first; ``starts[k]`` is where slot k begins. The view before any training (``START``) lies in
+``cache/rounds/start``: its slots are clusters of the pretrained features. Its neighbours serve all rounds: among
+features that were trained on the answers, no answer could tell how good the others are (docs/LOG.md).
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from numpy.typing import NDArray
 from agcd.accuracy import wilson
 from agcd.app.labels import How, LabelView
 from agcd.app.store.classes import NO_CLASS, Registry
+from agcd.asking import Neighbours
 from agcd.io import atomic_write, read_json, write_json
 from agcd.layout import Plane, lay_out
 from agcd.mapping import describe_change
@@ -32,8 +36,30 @@ from agcd.words import count, shown
 
 N_TOP = 5
 NO_SLOT = -1
+START = -1
+"""The number of the view that there is before any training."""
 SEARCH_ROWS = 20_000
 """Neighbours are looked for among so many rows at most: all of them, or else the members of the likeliest slots."""
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """The train rows among which labels are propagated while people answer: all, or a sample of a large pool."""
+
+    rows: IntArray
+    """(m,), rising."""
+    stand_in: IntArray
+    """(n,): the place in ``rows`` of each row, or of the row most like it; −1 for rows that cannot be read."""
+    neighbours: Neighbours
+    """Among ``rows``, by place."""
+    cluster: IntArray
+    """(m,): more clusters than there are likely classes, so that one nobody has named is seen as a group."""
+    key: str = ""
+    """Equal for equal neighbours."""
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.cluster.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)
@@ -51,10 +77,17 @@ class RoundView:
     starts: IntArray
     features: NDArray[np.float16] | None
     """(n, d), unit length; only the last round keeps them."""
+    live: LiveRows | None = None
+    """What live answers need; None where the pictures were never looked at without training (version 0.1)."""
 
     @property
     def n_slots(self) -> int:
         return len(self.starts) - 1
+
+    @property
+    def n_clusters(self) -> int:
+        """Groups that stay without a name until people name them: clusters, or slots in a view of version 0.1."""
+        return self.live.n_clusters if self.live else self.n_slots
 
     @property
     def n_old(self) -> int:
@@ -107,16 +140,6 @@ class RoundView:
         return np.sort(self.order)
 
     @cached_property
-    def least_certain(self) -> IntArray:
-        """All rows, the smallest margin first."""
-        return np.argsort(self._margins, kind="stable")
-
-    @cached_property
-    def most_certain(self) -> IntArray:
-        """All rows, the largest margin first."""
-        return np.argsort(-self._margins, kind="stable")
-
-    @cached_property
     def slot_by_slot(self) -> IntArray:
         """All rows by slot, in each the most probable first."""
         return np.lexsort((-self.top_probs[:, 0].astype(np.float32), self.top_slots[:, 0]))
@@ -142,6 +165,8 @@ class RoundView:
         return rows[best], similarity[best]
 
 
+_LIVE = ("near", "cosine", "live_rows", "stand_in", "cluster")
+"""The files of ``LiveRows``."""
 Votes = dict[tuple[int, int], int]
 """How many labels of the class at a place lie in a slot, by (place, slot)."""
 
@@ -193,7 +218,7 @@ def _most(votes: Votes, side: int, mapped: Mapping[int, int]) -> dict[int, int]:
 
 
 def round_folder(project_folder: Path, number: int) -> Path:
-    return project_folder / "cache" / "rounds" / f"{number:03d}"
+    return project_folder / "cache" / "rounds" / ("start" if number == START else f"{number:03d}")
 
 
 def adopt_old_cache(project_folder: Path) -> None:
@@ -219,8 +244,17 @@ def open_round_view(project_folder: Path, number: int) -> RoundView | None:
         number,
         read_json(folder / "facts.json"),
         features=_read(folder, "features") if has_features else None,
+        live=_read_live(round_folder(project_folder, START)),
         **arrays,
     )
+
+
+def _read_live(folder: Path) -> LiveRows | None:
+    if not (folder / "facts.json").exists():
+        return None
+    facts = read_json(folder / "facts.json")
+    near, cosine, rows, stand_in, cluster = (np.asarray(_read(folder, name)) for name in _LIVE)
+    return LiveRows(rows, stand_in, Neighbours(near, cosine, facts["sigma2"]), cluster, facts["model_id"])
 
 
 def round_view_of_run(
@@ -257,16 +291,26 @@ def write_round_view(
     features: NDArray[np.float16],
     labels: LabelView,
     facts: dict[str, Any],
+    live: LiveRows | None = None,
+    *,
+    with_map: bool = True,
 ) -> RoundView:
     """Lay out and store what a round says of every row.
 
     ``labels`` is what the round learned from; ``facts`` holds model_id, n_old, n_slots and, by slot, class_ids.
+    ``with_map``: without it, rows have no positions; the map of a round that nobody looks at is not worth its seconds.
     """
-    before = open_round_view(project_folder, number - 1) if number else None
+    before = open_round_view(project_folder, number - 1) if number > START else None
     order, starts = _in_order(top_slots, top_probs, ~labels.is_test, facts["n_slots"])
-    xy = lay_out(features, np.sort(order), before.xy if before else None)
+    xy: Plane = np.full((len(features), 2), np.nan, np.float32)
+    if with_map:
+        xy = lay_out(features, np.sort(order), before.xy if before else None)
     arrays: dict[str, NDArray[Any]] = {"top_slots": top_slots, "top_probs": top_probs, "features": features, "xy": xy}
     arrays |= {"order": order, "starts": starts}
+    if live is not None:
+        near = live.neighbours
+        arrays |= dict(zip(_LIVE, (near.near, near.cosine, live.rows, live.stand_in, live.cluster), strict=True))
+        facts = facts | {"sigma2": near.sigma2}
     folder = round_folder(project_folder, number)
     shutil.rmtree(folder, ignore_errors=True)
     for name, array in arrays.items():
@@ -307,7 +351,7 @@ def _against_the_round_before(
 ) -> dict[str, Any]:
     """By slot, the largest share of its members that were together before; and the share of all rows that moved."""
     n_slots = len(starts) - 1
-    if before is None or not len(order):
+    if before is None or before.number == START or not len(order):
         return {"stability": [None] * n_slots, "moved_share": None}
     then = before.top_slots[order, 0]
     stability: list[float | None] = []
@@ -320,7 +364,7 @@ def _against_the_round_before(
 
 def _forget_features_before(project_folder: Path, number: int) -> None:
     """Features are the bulk of a view, and only the last round's are looked at."""
-    for earlier in range(number):
+    for earlier in range(START, number):
         (round_folder(project_folder, earlier) / "features.npy").unlink(missing_ok=True)
 
 

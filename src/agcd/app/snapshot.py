@@ -1,13 +1,13 @@
 """One moment of a project: what people say, what the last round says, and what to call every row, group and slot.
 
 The order in which words count is written here and nowhere else: a person said it, a person accepted it by page, the
-last model says it.
+answers so far say it, the last model says it.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,24 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agcd.app.labels import SAID, SETTLED, How, LabelView
+from agcd.app.live import LiveLog, LiveView
 from agcd.app.questions import Asked, n_open
 from agcd.app.rounds import NO_SLOT, RoundView, Votes, slot_owners, slot_votes
 from agcd.app.store.classes import NO_CLASS, ClassInfo
 from agcd.errors import DataError
-from agcd.types import BoolArray, IntArray
+from agcd.types import BoolArray, FloatArray, IntArray
 
 NO_GROUP = -1
-SOURCES = ("", "human", "page", "model")
+SOURCES = ("", "human", "page", "answers", "model")
 """Who says what a row is, by the number in ``Says.by``."""
 _NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Group:
-    """A class that people named, with the slots that carry its name, or one slot without a name."""
+    """A class that people named, with the slots that carry its name, or one cluster without a name."""
 
     info: ClassInfo | None
     slots: tuple[int, ...]
+    """Of the model, where the model names its rows; else the one cluster of a group without a name."""
     is_new: bool
 
     @property
@@ -48,9 +50,9 @@ class Group:
         return self.slots[0] if self.slots else None
 
 
-def unnamed(slot: int) -> str:
-    """What a slot without a name is called."""
-    return f"unnamed #{slot}"
+def unnamed(cluster: int) -> str:
+    """What a cluster without a name is called."""
+    return f"unnamed #{cluster}"
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,9 @@ class Says:
 class Snapshot:
     """Never changed; made anew when somebody says something or a round ends.
 
-    Groups have numbers: a class its place in the registry, a slot without a name the number of classes more than its
-    own.
+    Groups have numbers: a class its place in the registry, a cluster without a name the number of classes more than its
+    own. Where the view has neighbours, rows are called what the answers say, and clusters are its own; otherwise the
+    model's slots are the clusters, and their names those of their owners.
     """
 
     labels: LabelView
@@ -80,6 +83,7 @@ class Snapshot:
     """What the last finished round learned from."""
     asked: Asked = field(default_factory=Asked)
     """The present query, and the present audit."""
+    live_log: LiveLog | None = field(default=None, repr=False)
 
     # ----------------------------------------------------------------------------------------- what is left to do
 
@@ -109,6 +113,65 @@ class Snapshot:
     def n_audit_open(self) -> int:
         return n_open(self.labels, self.asked.audit)
 
+    # ------------------------------------------------------------------------------------- what the answers say
+
+    @cached_property
+    def live(self) -> LiveView | None:
+        """What the labels say about rows without one; None where the view has no neighbours."""
+        return self.live_log.view(self.labels, self.round) if self.live_log and self.round else None
+
+    @cached_property
+    def _live_numbers(self) -> IntArray:
+        """(m + 1,) by place of a live row the number of its group; the last entry is for rows that cannot be read."""
+        assert self.live is not None
+        believed, n_classes = self.live.belief.y_class, len(self.labels.registry.classes)
+        nameless = self.live.is_unclaimed | (believed == NO_CLASS)
+        return np.append(np.where(nameless, n_classes + self.live.rows.cluster, believed), NO_GROUP)
+
+    def machine_numbers(self, rows: IntArray) -> IntArray:
+        """The group that answers, or else the model, give to each of ``rows``, whatever people say of it."""
+        if self.live is not None:
+            return self._live_numbers[self.live.rows.stand_in[rows]]
+        return self.group_of_slot[self.slots(rows)]
+
+    @cached_property
+    def _sureness(self) -> FloatArray:
+        """(m + 1,) by place of a live row, the chance that its name is right; 0 for groups without a name."""
+        assert self.live is not None
+        chance, judged = np.zeros(len(self._live_numbers), np.float32), self.live.judgement
+        chance[judged.pool_rows] = judged.p_right
+        chance[self._live_numbers >= len(self.labels.registry.classes)] = 0
+        return chance
+
+    def p_right(self, rows: IntArray) -> FloatArray:
+        """The chance that each of ``rows`` is called what it is: 1 where a person said so."""
+        settled = np.isin(self.labels.how(rows), SETTLED)
+        if self.round is None:
+            return settled.astype(np.float32)
+        if self.live is not None:
+            chance = self._sureness[self.live.rows.stand_in[rows]]
+        else:
+            chance = self.round.top_probs[rows, 0].astype(np.float32)
+        return np.where(settled, np.float32(1), chance)
+
+    def likely_classes(self, rows: IntArray) -> list[list[int]]:
+        """The classes for which most speaks at each of ``rows``, as places, the likeliest first."""
+        if self.live is not None and self.live_log is not None and self.round is not None:
+            found = self.live_log.suggested(self.labels, self.round, rows)
+            return [[place for place, _ in shares] for shares in found]
+        if self.round is None:
+            return [[] for _ in rows]
+        numbers = self.group_of_slot[self.round.top_slots[rows]].tolist()
+        return [[n for n in line if 0 <= n < len(self.labels.registry.classes)] for line in numbers]
+
+    def margin(self, rows: IntArray) -> FloatArray:
+        """How clear it is what each of ``rows`` is, from 0 to 1."""
+        if self.round is None:
+            return np.zeros(len(rows), np.float32)
+        if self.live is None:
+            return self.round.margin(rows)
+        return np.append(self.live.belief.margin, np.float32(0))[self.live.rows.stand_in[rows]]
+
     # ------------------------------------------------------------------------------------------------- names
 
     @cached_property
@@ -132,16 +195,18 @@ class Snapshot:
         """The groups that are shown, by key: classes in use or with a slot, in the order they were made, then slots
         without a name."""
         slots: defaultdict[int, list[int]] = defaultdict(list)
-        for slot, owner in enumerate(self.owner_of_slot.tolist()):
-            slots[owner].append(slot)
+        if self.live is not None:
+            slots[NO_CLASS] = np.unique(self.live.rows.cluster).tolist()
+        else:
+            for slot, owner in enumerate(self.owner_of_slot.tolist()):
+                slots[owner].append(slot)
         in_use = {info.id for info in self.labels.classes_in_use}
         named = [
             Group(info, tuple(slots[place]), not info.is_old)
             for place, info in enumerate(self.labels.registry.infos)
             if info.id in in_use or slots[place]
         ]
-        n_old = self.round.n_old if self.round else 0
-        groups = [*named, *(Group(None, (slot,), slot >= n_old) for slot in slots[NO_CLASS])]
+        groups = [*named, *(Group(None, (slot,), slot >= self._n_old) for slot in slots[NO_CLASS])]
         return {group.key: group for group in groups}
 
     def group(self, key: str) -> Group:
@@ -155,23 +220,40 @@ class Snapshot:
         place = int(self.owner_of_slot[slot])
         return self.groups[f"s-{slot}" if place == NO_CLASS else f"c-{self.labels.registry.infos[place].id}"]
 
+    def group_by_number(self, number: int) -> Group:
+        """The group with a number."""
+        infos = self.labels.registry.infos
+        return self.groups[f"c-{infos[number].id}" if number < len(infos) else f"s-{number - len(infos)}"]
+
     @cached_property
     def names(self) -> list[str]:
         """The name of each group, by number."""
         classes = [info.name for info in self.labels.registry.infos]
-        return [*classes, *(unnamed(slot) for slot in range(len(self.owner_of_slot)))]
+        return [*classes, *(unnamed(cluster) for cluster in range(self._n_clusters))]
+
+    @property
+    def _n_clusters(self) -> int:
+        return self.round.n_clusters if self.round else 0
+
+    @property
+    def _n_old(self) -> int:
+        """The first clusters, which belong to classes known from the start: slots are in that order, clusters not."""
+        return self.round.n_old if self.round and self.live is None else 0
 
     @cached_property
     def slot_names(self) -> list[tuple[str, bool]]:
-        """The name of each slot, and whether its group is new."""
-        return [(self.names[number], self.is_new[number]) for number in self.group_of_slot[:-1].tolist()]
+        """The name of each slot of the model, and whether its class is new."""
+        infos, n_old = self.labels.registry.infos, self.round.n_old if self.round else 0
+        return [
+            (infos[place].name, not infos[place].is_old) if place != NO_CLASS else (unnamed(slot), slot >= n_old)
+            for slot, place in enumerate(self.owner_of_slot.tolist())
+        ]
 
     @cached_property
     def is_new(self) -> list[bool]:
         """Whether each group is no class known from the start, by number; without a name its slot's place decides."""
-        n_old = self.round.n_old if self.round else 0
         classes = [not info.is_old for info in self.labels.registry.infos]
-        return [*classes, *(slot >= n_old for slot in range(len(self.owner_of_slot)))]
+        return [*classes, *(cluster >= self._n_old for cluster in range(self._n_clusters))]
 
     def number(self, group: Group) -> int:
         """The number of a group."""
@@ -183,10 +265,11 @@ class Snapshot:
     def says(self, rows: IntArray) -> Says:
         """What each of ``rows`` is, and who says so; junk and what cannot be read belong nowhere."""
         how, said = self.labels.how(rows), self.labels.classes_of(rows)
-        by_model = self.group_of_slot[self.slots(rows)]
+        found = self.machine_numbers(rows)
         is_said, is_accepted, is_junk = np.isin(how, SAID), how == How.ACCEPTED, how == How.JUNK
-        by = np.select([is_junk, is_said, is_accepted, by_model != NO_GROUP], [0, 1, 2, 3], 0)
-        return Says(np.select([by == 0, by == 3], [np.int64(NO_GROUP), by_model], said), by.astype(np.int8))
+        machine = SOURCES.index("model" if self.live is None else "answers")
+        by = np.select([is_junk, is_said, is_accepted, found != NO_GROUP], [0, 1, 2, machine], 0)
+        return Says(np.select([by == 0, by == machine], [np.int64(NO_GROUP), found], said), by.astype(np.int8))
 
     def slots(self, rows: IntArray) -> IntArray:
         """The slot that the last model gives to each of ``rows``, or −1."""
@@ -195,16 +278,32 @@ class Snapshot:
         return np.asarray(self.round.top_slots[rows, 0], np.int64)
 
     def members(self, group: Group, n: int | None = None) -> IntArray:
-        """The train rows that the model gives to a group, the most probable first, or the first ``n`` of them; junk is
-        left out."""
+        """The train rows that answers or the model give to a group, the clearest first, or the first ``n`` of them;
+        junk is left out."""
+        if self.live is not None:
+            rows = self._live_members(self.number(group))
+            return rows[~self._is_junk[rows]][:n]
         if self.round is None or not group.slots:
             return _NO_ROWS
         looked_at = None if n is None else n + self.labels.n(How.JUNK)
-        rows: IntArray = np.concatenate([self.round.members(slot)[:looked_at] for slot in group.slots])
+        rows = np.concatenate([self.round.members(slot)[:looked_at] for slot in group.slots])
         rows = rows[~self._is_junk[rows]]
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.round.top_probs[rows, 0].astype(np.float32), kind="stable")]
         return rows[:n]
+
+    def _live_members(self, number: int) -> IntArray:
+        order, starts = self._by_number
+        return order[starts[number] : starts[number + 1]]
+
+    @cached_property
+    def _by_number(self) -> tuple[IntArray, IntArray]:
+        """The train rows by number of their group, in each the clearest first; and where each begins."""
+        assert self.round is not None
+        rows = self.round.train_rows
+        numbers = self.machine_numbers(rows)
+        order = np.lexsort((-self.margin(rows), numbers))
+        return rows[order], np.searchsorted(numbers[order], np.arange(len(self.names) + 1))
 
     @cached_property
     def _is_junk(self) -> BoolArray:
@@ -234,9 +333,12 @@ class Snapshot:
         sizes = np.zeros(len(self.names), np.int64)
         said = self.labels.rows(SETTLED)
         if self.round is not None:
-            np.add.at(sizes, self.group_of_slot[:-1], self.round.sizes)
-            slots = self.slots(said)
-            np.subtract.at(sizes, self.group_of_slot[slots[slots != NO_SLOT]], 1)
+            found = self.machine_numbers(self.round.order)
+            sizes += np.bincount(found[found != NO_GROUP], minlength=len(sizes))
+            is_train = np.zeros(len(self.labels.is_test), np.bool_)
+            is_train[self.round.order] = True
+            found = self.machine_numbers(said[is_train[said]])
+            np.subtract.at(sizes, found[found != NO_GROUP], 1)
         groups = self.says(said).group
         np.add.at(sizes, groups[groups != NO_GROUP], 1)
         return sizes
@@ -244,6 +346,13 @@ class Snapshot:
     def shown_groups(self) -> list[Group]:
         """Every group but slots that are empty and have no name."""
         return [group for group in self.groups.values() if group.info or self.size(group)]
+
+    def stability(self, group: Group) -> float | None:
+        """The share of the members of a slot that were together in the round before; clusters begin anew each time."""
+        if self.round is None or self.live is not None or not group.slots:
+            return None
+        share: float | None = self.round.facts["stability"][group.slots[0]]
+        return share
 
     def n_accepted(self, group: Group) -> int:
         """How many rows were accepted for a class by page."""
@@ -264,12 +373,30 @@ class Snapshot:
             merged[place_of[place], slot] += n
         return dict(merged)
 
-    def labels_inside(self, slots: Sequence[int]) -> dict[int, int]:
-        """How many labels of which class lie in some slots, by place of the class."""
-        inside: Counter[int] = Counter()
-        for slot in slots:
-            inside.update(self._votes_of_slot.get(slot, {}))
-        return dict(inside)
+    def labels_inside(self, group: Group) -> dict[int, int]:
+        """How many labels of which class lie in a group, by place of the class; a label's own word does not count."""
+        number = self.number(group)
+        if self.live is None:
+            inside: Counter[int] = Counter()
+            for slot in group.slots:
+                inside.update(self._votes_of_slot.get(slot, {}))
+            return dict(inside)
+        rows, numbers = self.checks
+        found, n = np.unique(self.labels.classes_of(rows[numbers == number]), return_counts=True)
+        return dict(zip(found.tolist(), n.tolist(), strict=True))
+
+    @cached_property
+    def checks(self) -> tuple[IntArray, IntArray]:
+        """Labelled rows, and the number of the group that each would be in without its own label."""
+        if self.live is None:
+            rows: IntArray = np.sort(self.labels.labels["row"])
+            numbers = self.group_of_slot[self.slots(rows)]
+            return rows[numbers != NO_GROUP], numbers[numbers != NO_GROUP]
+        judged = self.live.judgement
+        nameless = len(self.labels.registry.classes) + self.live.rows.cluster[judged.labelled_rows]
+        return self.live.rows.rows[judged.labelled_rows], np.where(
+            judged.believed == NO_CLASS, nameless, judged.believed
+        )
 
     @cached_property
     def _votes_of_slot(self) -> dict[int, dict[int, int]]:
@@ -281,14 +408,12 @@ class Snapshot:
     def contains(self, group: Group, *, others: bool = False) -> str:
         """What people call the members of a group, the most frequent first: "dolphin (5), turtle (4)"."""
         own = self.number(group) if others else NO_CLASS
-        counts = [(n, place) for place, n in self.labels_inside(group.slots).items() if place != own]
+        counts = [(n, place) for place, n in self.labels_inside(group).items() if place != own]
         infos = self.labels.registry.infos
         return ", ".join(f"{infos[place].name} ({n})" for n, place in sorted(counts, key=lambda c: (-c[0], c[1])))
 
     @cached_property
     def disagreeing(self) -> IntArray:
-        """Labelled rows for which the last model would say something else, rising."""
-        rows: IntArray = np.sort(self.labels.labels["row"])
-        slots = self.slots(rows)
-        differs = (slots != NO_SLOT) & (self.group_of_slot[slots] != self.labels.classes_of(rows))
-        return np.asarray(rows[differs])
+        """Labelled rows that would be called something else without their own label, rising."""
+        rows, numbers = self.checks
+        return np.sort(rows[numbers != self.labels.classes_of(rows)])

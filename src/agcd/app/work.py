@@ -1,10 +1,11 @@
-"""The child process of a job: ``python -m agcd.app.work DIR prepare|round|export N``. It loads torch."""
+"""The child process of a job: ``python -m agcd.app.work DIR prepare|round|export|start|train N``. It loads torch."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from agcd.app.project import Project
 from agcd.errors import AgcdError
 
 _WRITE_SECONDS = 0.2
+_NICENESS = 15
 
 
 class ProgressFile:
@@ -101,7 +103,45 @@ def export(project: Project, told: ProgressFile, n_questions: int | None) -> Non
     write_project_report(project, out)
 
 
-_WORK = {"prepare": prepare, "round": next_round, "export": export}
+def start(project: Project, told: ProgressFile, n_questions: int | None) -> None:
+    """First what the first question needs, as fast as the machine can; then, without haste, the first training."""
+    from agcd.app import model
+
+    # The first training learns what was known before the first question: whatever people name is new to it.
+    project.store.begin_run(0)
+    told.stage("looking at the pictures")
+    features = model.row_features(project, told.progress, n_views=1)
+    told.stage("finding groups")
+    model.make_start_view(project, features)
+    without_haste()
+    told.stage("looking more closely")
+    features = model.row_features(project, told.progress)
+    told.stage("estimating the number of classes")
+    model.estimate_classes(project, features, told.progress)
+    train(project, told, n_questions)
+
+
+def train(project: Project, told: ProgressFile, n_questions: int | None) -> None:
+    """Train on everything said so far, without haste, while people go on answering."""
+    from agcd.app import model
+
+    without_haste()
+    told.training = "learning from your answers" if project.n_finished else "first training"
+    told.stage("looking more closely")
+    model.train(project, told.epoch, told.progress)
+
+
+def without_haste() -> None:
+    """Let whatever else runs on this machine go first, the page above all."""
+    with suppress(OSError):  # where sessions share the machine fairly, this is the word that counts (Linux)
+        Path("/proc/self/autogroup").write_text(str(_NICENESS))
+    threads = Path("/proc/self/task")
+    for thread in sorted(threads.iterdir()) if threads.is_dir() else []:
+        with suppress(OSError):  # it may have ended
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICENESS)
+
+
+_WORK = {"prepare": prepare, "round": next_round, "export": export, "start": start, "train": train}
 assert tuple(_WORK) == KINDS
 
 

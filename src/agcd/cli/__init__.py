@@ -29,6 +29,7 @@ _COMMANDS = (
     project.predict,
     project.report,
     project.export,
+    project.sort,
     estimate.estimate,
     paper.paper,
     about.strategies,

@@ -182,6 +182,7 @@ def person(
     classes: Annotated[int, typer.Option(help="Classes drawn from the data with the seed; 0 takes all.", min=0)] = 20,
     known: Annotated[int, typer.Option(help="Of them known at the start.", min=1)] = 8,
     labels: Annotated[int, typer.Option(help="Labels of each known class.", min=1)] = 5,
+    pictures: Annotated[int | None, typer.Option(help="Taken of the drawn classes; default all.", min=10)] = None,
     seeds: SeedsOption = 3,
     errors: Annotated[str, typer.Option(help="Shares of decisions that go wrong, comma-separated.")] = "0",
     ways: Annotated[str | None, typer.Option(help="Comma-separated; default all of docs/person.md.")] = None,
@@ -208,7 +209,7 @@ def person(
     study = Study(
         tuple(data),
         tuple(name.strip() for name in ways.split(",")) if ways else tuple(WAYS),
-        Start(classes or None, known, labels),
+        Start(classes or None, known, labels, pictures),
         seeds,
         read_errors(errors),
         minutes,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,6 +62,19 @@ def write_or_print(table: Mapping[str, Sequence[Any]], out: Path | None) -> None
     else:
         write_table(out, table)
         print(f"{out}: {len(next(iter(table.values())))} lines")
+
+
+def every_second(things: str) -> Callable[[int, int], None]:
+    """Tells on the error stream how much is done, once a second at most; what is done within one is not told."""
+    told = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= 1:
+            told = time.monotonic()
+            print(f"{done:,} of {total:,} {things}", file=sys.stderr)
+
+    return tell
 
 
 class CommandFirst(TyperGroup):

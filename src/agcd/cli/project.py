@@ -15,6 +15,7 @@ from agcd.cli.options import (
     ProjectArgument,
     SetOption,
     TableOption,
+    every_second,
     with_overrides,
     write_or_print,
 )
@@ -82,12 +83,17 @@ def query(
 
 
 def status(folder: ProjectArgument) -> None:
-    """Say what is labelled, asked and trained."""
+    """Say what is labelled, asked and trained, and how good the names are."""
+    from agcd.app.figures import figures_of
     from agcd.app.project import Project
     from agcd.app.status import status_of
 
     with Project.open(folder) as project:
-        print("\n".join(status_of(project).lines()))
+        snapshot = project.snapshot()
+        print("\n".join(status_of(project, snapshot).lines()))
+        figures = figures_of(snapshot)
+        if figures:
+            print("\n".join([f"names    {figures.headline}", *(f"  {line}" for line in figures.sentences)]))
 
 
 def predict(
@@ -131,3 +137,22 @@ def export(
 
     with Project.open(folder) as project:
         print("\n".join(str(path) for path in export_all(project, out, onnx=onnx)))
+
+
+def sort(
+    folder: ProjectArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="New or empty folder, or one sorted into before.")],
+    how: Annotated[str, typer.Option(help="copy, link (hard links: no space, one disk) or symlink.")] = "copy",
+    only_checked: Annotated[
+        bool, typer.Option("--only-checked", help="Only pictures whose class a person said or accepted.")
+    ] = False,
+) -> None:
+    """Sort the pictures into a folder per class; the originals stay as they are, and running again updates."""
+    from agcd.app.export.folders import checked_way, sort_into_folders
+    from agcd.app.project import Project
+
+    with Project.open(folder) as project:
+        done = sort_into_folders(
+            project, out, checked_way(how), only_checked=only_checked, progress=every_second("pictures")
+        )
+    print(done.sentence())

@@ -20,9 +20,20 @@ def serve(
     name: Annotated[
         list[str] | None, typer.Option(help="A name under which others reach this machine; may be repeated.")
     ] = None,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="Start no work by itself: scripts that train in explicit rounds do it.")
+    ] = False,
 ) -> None:
     """Open the labelling page: label, name classes, train and download in the browser."""
     from agcd.app.web.serve import serve as serve_project
 
     password = os.environ.get("AGCD_PASSWORD")
-    serve_project(folder, host=host, port=port, allow_remote=allow_remote, names=name or [], password=password)
+    serve_project(
+        folder,
+        host=host,
+        port=port,
+        allow_remote=allow_remote,
+        names=name or [],
+        password=password,
+        trains_itself=not by_hand,
+    )

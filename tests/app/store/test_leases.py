@@ -44,7 +44,7 @@ def test_a_query_is_stored_once_and_the_last_one_is_found(store: Store) -> None:
     second = add_query(store, 1, "margin", "model", questions([1, 2]))
     assert add_query(store, 1, "margin", "model", questions([3, 1])) == first
     assert QueryLog().asked(store).query == second
-    assert asked(store, [3, 1, 0]) == ({3: (first.id, 1), 1: (second.id, 1)}, 0)
+    assert asked(store, [3, 1, 0]) == ({3: (first.id, 1, "why 3"), 1: (second.id, 1, "why 1")}, 0)
 
 
 def test_a_lease_runs_out_and_an_undone_answer_opens_the_question(store: Store) -> None:

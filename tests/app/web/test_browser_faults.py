@@ -16,7 +16,6 @@ from support.browsers import (
     Site,
     answer,
     asked,
-    rows_asked_about,
     tab_to,
     train_long,
     visited,
@@ -24,7 +23,6 @@ from support.browsers import (
 from support.servers import trained_project
 
 SAVED = "#strip-saved"
-ENDING = ".ending h1"
 
 
 def test_browsers_of_one_or_two_people_never_get_the_same_picture(site: Site) -> None:
@@ -36,11 +34,10 @@ def test_browsers_of_one_or_two_people_never_get_the_same_picture(site: Site) ->
         for page in pages:  # all ask for the next question at about the same moment
             page.keyboard.press("=")
         for page, row in zip(pages, shown, strict=True):
-            expect(page.locator(f".viewer img:not([src^='/image/{row}?']), {ENDING}")).to_be_visible()
+            expect(page.locator(f".viewer img:not([src^='/image/{row}?'])")).to_be_visible()
     for page in pages:
-        expect(page.locator(ENDING)).to_be_visible()
         expect(page.locator(SAVED)).to_have_text("All saved")
-    assert sorted(rows) == sorted(rows_asked_about(site.server.project))
+    assert len(set(rows)) == 6
     assert site.server.get("state")["n_answers"] == len(rows)
 
 
@@ -176,12 +173,12 @@ def test_nothing_jumps_while_a_round_is_trained(site: Site) -> None:
         page.wait_for_load_state("networkidle")
         page.evaluate(WATCH_SHIFTS)
     train_long(site.server.project, n_epochs=2000)
-    site.server.http.post("/api/job", json={"kind": "round"})
+    site.server.http.post("/api/job", json={"kind": "train"})
     for page in pages.values():
-        expect(page.locator("#strip-job")).to_contain_text("Training round 1", timeout=TRAINING_MS)
+        expect(page.locator("#strip-job")).to_contain_text("Learning from your answers", timeout=TRAINING_MS)
     site.page.wait_for_timeout(3000)
     shifts = {name: page.evaluate("window.shifts") for name, page in pages.items()}
-    assert all(shift <= 0.05 for seen in shifts.values() for shift in seen), shifts
+    assert all(shift <= 0.02 for seen in shifts.values() for shift in seen), shifts
     assert sum(shifts["label"]) <= 0.01  # whoever labels meanwhile sees nothing but the strip
 
 

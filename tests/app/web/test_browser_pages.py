@@ -11,7 +11,6 @@ from support.browsers import (
     Site,
     answer,
     asked,
-    tab_to,
     toast,
 )
 
@@ -26,16 +25,6 @@ def go(site: Site, path: str) -> Page:
 
 def card(page: Page, name: str) -> Locator:
     return page.locator(".class-card", has=page.get_by_role("heading", name=name, exact=True))
-
-
-def focus_card(page: Page, name: str) -> None:
-    """Arrow keys until the card is the marked one."""
-    expect(card(page, name)).to_be_visible()
-    for _ in range(10):
-        if card(page, name).evaluate("one => one === document.activeElement"):
-            return
-        page.keyboard.press("ArrowRight")
-    raise AssertionError(f"the arrow keys do not reach {name}")
 
 
 def test_a_class_is_renamed_and_retired_on_the_board(site: Site) -> None:
@@ -74,31 +63,6 @@ def test_a_class_is_split_in_two_and_the_split_is_undone(site: Site) -> None:
     page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
     toast(page, "Undone")
     assert server.labels() == before
-
-
-def test_a_class_grows_by_pages_with_the_keys(site: Site) -> None:
-    page, server = go(site, "classes"), site.server
-    before = server.labels()
-    focus_card(page, "blue-triangle")
-    page.keyboard.press("w")
-    dialog = page.get_by_role("dialog", name="Grow “blue-triangle” by pages")
-    expect(dialog).to_contain_text("Page 1 of 2")
-    first_page = {int(row) for row in dialog.locator(".grow-page [data-row]").evaluate_all(ROWS)}
-    tab_to(page, dialog.locator(".grow-page [data-row]").first)
-    page.keyboard.press("Space")
-    expect(dialog).to_contain_text("1 picture crossed out")
-    crossed = int(dialog.locator(".grow-page [aria-pressed=true]").get_attribute("data-row") or -1)
-    page.keyboard.press("ArrowRight")
-    expect(dialog).to_contain_text("Page 2 of 2")
-    page.keyboard.press("b")  # this page is no longer right: what comes before is
-    toast(page, "39 pictures accepted as “blue-triangle”")
-    accepted = server.pictures(show="accepted")
-    assert {thumb["row"] for thumb in accepted} == first_page - {crossed}
-    assert {(thumb["name"], thumb["by"]) for thumb in accepted} == {("blue-triangle", "page")}
-    assert server.labels() == before  # kept apart from what people said
-    page.keyboard.press("z")
-    toast(page, "Undone")
-    assert server.pictures(show="accepted") == []
 
 
 # ----------------------------------------------------------------------------------------------------- the grid
@@ -220,7 +184,7 @@ def test_an_audit_is_drawn_and_answered_blind(site: Site) -> None:
     state, score = server.get("state"), server.get("rounds")["rounds"][0]["audit"]
     assert (state["n_audit"], state["n_audit_open"], state["n_answers"]) == (5, 0, 0)
     assert score["n"] == 5
-    expect(page.locator(".audit-cell")).to_contain_text(f"{score['n_right']} of 5 right")
+    expect(page.locator(".audit-result")).to_contain_text(f"{score['n_right']} of 5 right")
 
 
 OWN_TEXT = """all => all.map((one) => [...one.childNodes, ...one.attributes]

@@ -15,6 +15,7 @@ from agcd.app.store.events import LabelEvent
 from agcd.app.store.store import Store
 from agcd.app.web import grid_map
 from agcd.app.web.board import two_means
+from agcd.app.web.file_names import FileNames
 from agcd.app.web.pictures import Pictures
 from agcd.app.web.server_state import ServerState
 from agcd.rng import generator
@@ -25,7 +26,8 @@ from support.snapshots import N_ROWS, made_up_round, snapshots
 def server_of(folder: Path) -> ServerState:
     """As much of a server as showing pictures needs."""
     pictures = Pictures([], [f"b2-{row:032x}" for row in range(N_ROWS)], folder, folder)
-    return cast(ServerState, SimpleNamespace(pictures=pictures))
+    files = FileNames([f"folder/{row}.png" for row in range(N_ROWS)])
+    return cast(ServerState, SimpleNamespace(pictures=pictures, files=files))
 
 
 @pytest.mark.parametrize("order", grid_map.ORDERS)
@@ -33,12 +35,11 @@ def server_of(folder: Path) -> ServerState:
 def test_a_grid_is_ordered_as_if_its_own_rows_were_sorted(show: str, order: str, tmp_path: Path) -> None:
     seen, snapshot = made_up_round(1), snapshots(1)[-1]
     rows = grid_map._chosen(server_of(tmp_path), snapshot, show, None)[0]
-    probs = seen.top_probs[rows].astype(np.float32)
-    margin = probs[:, 0] - probs[:, 1]
+    probs, p_right = seen.top_probs[rows].astype(np.float32), snapshot.p_right(rows)
     plain = {
         "row": np.arange(len(rows)),
-        "uncertain": np.argsort(margin, kind="stable"),
-        "confident": np.argsort(-margin, kind="stable"),
+        "uncertain": np.argsort(p_right, kind="stable"),
+        "confident": np.argsort(-p_right, kind="stable"),
         "class": np.lexsort((-probs[:, 0], seen.top_slots[rows, 0])),
     }
     assert grid_map._ordered(snapshot, rows, order).tolist() == rows[plain[order]].tolist()

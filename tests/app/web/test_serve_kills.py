@@ -93,10 +93,12 @@ def scene(tmp_path: Path, seed: int) -> Iterator[Scene]:
 
 
 def _essence(event: LabelEvent) -> tuple[Any, ...]:
-    """What a request decides about an event; the server gives a new class its id and its age."""
+    """What a request decides about an event; the server gives a new class its id and its age, and says of an answer
+    whether its question was drawn."""
     if event.kind == "create":
         return event.kind, None, event.class_id, None, {"name": event.payload["name"]}
-    return event.kind, event.row, event.class_id, event.group or event.uid, event.payload
+    payload = {name: value for name, value in event.payload.items() if name != "drawn"}
+    return event.kind, event.row, event.class_id, event.group or event.uid, payload
 
 
 def check_records(scene: Scene) -> None:
@@ -198,7 +200,10 @@ def test_kills_lose_nothing_double_nothing_and_the_round_goes_on(scene: Scene, s
     state = scene.get("/api/state")
     assert state["n_answers"] == scene.person.n_answers
     assert state["n_finished"] == number + 1
-    assert scene.http.get("/api/question", params={"who": "ann", "holder": "one-browser"}).json()["row"] is not None
+    assert (
+        scene.http.get("/api/question", params={"who": "ann", "holder": "one-browser", "live": "true"}).json()["row"]
+        is not None
+    )
     with Project.open(scene.project) as project:
         assert project.store.runs() == begun, "the round that was broken off is the one that was finished"
     for run in range(number + 1):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -44,15 +43,6 @@ def test_a_question_comes_with_candidates_neighbours_and_a_reason(client: Client
     assert all(thumb["by"] == "human" for thumb in card["labelled_neighbours"])
     assert card["neighbours"]
     assert card["row"] not in [thumb["row"] for thumb in card["neighbours"]]
-
-
-def test_questions_of_one_group_come_together(client: Client) -> None:
-    groups = []
-    while (card := client.question())["row"] is not None:
-        groups.append(card["group"])
-        client.say(card["row"], kind="skip")
-    changes = sum(a != b for a, b in pairwise(groups))
-    assert changes == len(set(groups)) - 1
 
 
 def test_blind_mode_hides_every_suggestion(client: Client) -> None:
@@ -160,16 +150,18 @@ def test_the_board_shows_every_group_and_finds_conflicts(client: Client) -> None
     assert sum(card["size"] for card in board["cards"]) == 50
     unnamed = next(card for card in board["cards"] if not card["is_named"])
     assert unnamed["name"] == f"unnamed #{unnamed['slot']}"
-    assert unnamed["purity"] is None
-    rows = [thumb["row"] for thumb in client.get("/api/members", key=unnamed["key"])["thumbs"]]
+    assert (unnamed["n_agree"], unnamed["n_said"]) == (0, 0)
+    first = client.get("/api/members", key=unnamed["key"])["thumbs"][0]["row"]
+    rows = [first, *(thumb["row"] for thumb in client.get(f"/api/rows/{first}/neighbours"))]
     told = client.say(rows[0], "kite")
     client.say(rows[1], "kite")
     client.say(rows[2], "hawk")
     key = f"c-{told['new_classes'][0]['class_id']}"
     card = next(card for card in client.get("/api/board")["cards"] if card["key"] == key)
-    assert card["slot"] == unnamed["slot"]  # by the answers, until the next round maps it
-    assert card["purity"] == pytest.approx(2 / 3)
-    assert "hawk (1)" in card["conflicts"][0]
+    assert card["size"] >= 2
+    assert card["n_said"] >= card["n_agree"] >= 1  # what each would be called without its own answer
+    others = [other for other in client.get("/api/board")["cards"] if other["conflicts"]]
+    assert any("hawk (1)" in sentence for other in others for sentence in other["conflicts"])
     found = client.get("/api/board", text="KITE", sort="conflicts")
     assert [card["name"] for card in found["cards"]] == ["kite"]
 
@@ -214,7 +206,7 @@ def test_growing_by_pages_is_kept_apart_from_labels(client: Client) -> None:
     client.get("/api/grow", key=card["key"], order="list-of-bob")
     rows = [thumb["row"] for thumb in grow["thumbs"]]
     assert grow["similarity"][0] >= grow["similarity"][1]
-    body = {"uid": new_uid(), "who": "ann", "key": card["key"], "order": "list-of-ann", "last_page": 0}
+    body = {"uid": new_uid(), "who": "ann", "key": card["key"], "order": "list-of-ann", "last_row": rows[-1]}
     body |= {"except_rows": rows[-1:]}
     first, again = (client.post("/api/accept", body) for _ in range(2))
     assert first["n_accepted"] == len(rows) - 1
@@ -232,10 +224,13 @@ def test_growing_by_pages_is_kept_apart_from_labels(client: Client) -> None:
 def test_border_cases_and_chosen_rows_join_the_queue(client: Client) -> None:
     card = client.get("/api/board")["cards"][0]
     assert client.do("/api/queue", key=card["key"], n=3)["n_added"] <= 3
-    before = client.get("/api/state")["n_questions"]
-    rows = [thumb["row"] for thumb in client.get("/api/grid", show="unlabelled", order="confident")["thumbs"]]
-    added = client.do("/api/queue", rows=rows)
-    assert added["state"]["n_questions"] == before + added["n_added"] == len(rows)
+    rows = [thumb["row"] for thumb in client.get("/api/grid", show="unlabelled", order="confident")["thumbs"]][:5]
+    client.do("/api/queue", rows=rows)
+    asked = []
+    for _ in range(8):
+        asked.append(client.question(live=True)["row"])
+        client.say(asked[-1], "kite")
+    assert set(rows) <= set(asked)  # what somebody wants to be asked comes before what the rule would choose
 
 
 def test_an_audit_measures_without_teaching(client: Client) -> None:

@@ -13,6 +13,10 @@ from agcd.io import digest
 LEASE_SECONDS = 300.0
 AUDIT = "audit"
 """The strategy of queries that are drawn at random and answered blind, to measure the model."""
+LIVE = "live"
+"""The strategy of queries that grow question by question, each decided after all answers so far."""
+DRAWN = "drawn"
+"""The reason of a live question that was drawn at random."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,43 @@ def add_query(store: Store, round_: int, strategy: str, model_id: str, questions
 
 
 def latest_ids(store: Store) -> dict[bool, tuple[str, int]]:
-    """The id of the query that was asked last and how many questions it has; under True those of the last audit."""
-    statement = """SELECT strategy = ?, id, (SELECT count(*) FROM questions WHERE query_id = id) FROM queries
-        WHERE number IN (SELECT max(number) FROM queries GROUP BY strategy = ?)"""
-    return {bool(audit): (query_id, n) for audit, query_id, n in store.select(statement, (AUDIT, AUDIT))}
+    """The id of the query that was asked last and how many questions it has; under True those of the last audit. Live
+    ones are left out."""
+    statement = """SELECT strategy = ?1, id, (SELECT count(*) FROM questions WHERE query_id = id) FROM queries
+        WHERE number IN (SELECT max(number) FROM queries WHERE strategy != ?2 GROUP BY strategy = ?1)"""
+    return {bool(audit): (query_id, n) for audit, query_id, n in store.select(statement, (AUDIT, LIVE))}
+
+
+def live_query(store: Store, round_: int, model_id: str) -> str:
+    """The id of the live query of a round over the features of a model, made where there is none."""
+    return add_query(store, round_, LIVE, model_id, []).id
+
+
+def n_live_questions(store: Store) -> int:
+    """How many live questions were ever asked."""
+    return int(
+        store.select("SELECT count(*) FROM questions JOIN queries ON id = query_id WHERE strategy = ?", (LIVE,))[0][0]
+    )
+
+
+@dataclass(frozen=True)
+class AskedRow:
+    """A live question: its row, why it was chosen, and who looks at it now: "me", "other" or "" (nobody)."""
+
+    query_id: str
+    row: int
+    reason: str
+    by: str
+
+
+def live_rows_asked(store: Store, holder: str, now: float) -> list[AskedRow]:
+    """All live questions in the order they were asked; ``holder`` is "me"."""
+    statement = """SELECT q.query_id, q.row, q.reason,
+        CASE WHEN max(l.holder = ?2) THEN 'me' WHEN max(l.row) IS NULL THEN '' ELSE 'other' END
+        FROM queries JOIN questions q ON q.query_id = id
+        LEFT JOIN leases l ON l.query_id = q.query_id AND l.row = q.row AND l.until > ?3
+        WHERE strategy = ?1 GROUP BY q.query_id, q.row ORDER BY number, q.rank"""
+    return [AskedRow(*found) for found in store.select(statement, (LIVE, holder, now))]
 
 
 def read_query(store: Store, query_id: str) -> StoredQuery:
@@ -69,13 +106,14 @@ def read_query(store: Store, query_id: str) -> StoredQuery:
     return StoredQuery(found_id, round_, strategy, model_id, questions)
 
 
-def asked(store: Store, rows: Sequence[int]) -> tuple[dict[int, tuple[str, int]], int]:
-    """The id and round of the last query that asked about each of ``rows``, and how many rounds have begun."""
-    statement = """SELECT row, id, round, number FROM queries JOIN questions ON id = query_id
+def asked(store: Store, rows: Sequence[int]) -> tuple[dict[int, tuple[str, int, str]], int]:
+    """The id, round and reason of the last query that asked about each of ``rows``, and how many rounds have begun."""
+    statement = """SELECT row, id, round, reason, number FROM queries JOIN questions ON id = query_id
         WHERE row IN (SELECT value FROM json_each(?))
-        UNION ALL SELECT -1, '', count(*), 0 FROM runs ORDER BY number"""
-    found = {row: (query_id, round_) for row, query_id, round_, _ in store.select(statement, (json.dumps(list(rows)),))}
-    _, n_begun = found.pop(-1)
+        UNION ALL SELECT -1, '', count(*), '', 0 FROM runs ORDER BY number"""
+    rows_asked = store.select(statement, (json.dumps(list(rows)),))
+    found = {row: (query_id, round_, reason) for row, query_id, round_, reason, _ in rows_asked}
+    _, n_begun, _ = found.pop(-1)
     return found, n_begun
 
 

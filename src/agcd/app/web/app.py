@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from agcd import __version__
 from agcd.app.web import pictures
 from agcd.app.web.auth import Gate, GateSettings
-from agcd.app.web.routes import classes, gallery, jobs, questions
+from agcd.app.web.routes import classes, folders, gallery, jobs, questions, review
 from agcd.app.web.server_state import ServerState
 from agcd.app.web.templates import render
 from agcd.errors import AgcdError
@@ -25,10 +25,11 @@ from agcd.errors import AgcdError
 PAGES = {
     "start": "Start",
     "label": "Label",
+    "review": "Review",
     "classes": "Classes",
     "grid": "Grid",
     "map": "Map",
-    "rounds": "Rounds",
+    "rounds": "Progress",
 }
 _STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("agcd")
@@ -56,7 +57,7 @@ def make_api(server: ServerState) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    for part in (questions, classes, gallery, jobs):
+    for part in (questions, review, classes, gallery, jobs, folders):
         app.include_router(part.routes(server))
     app.include_router(pictures.routes(server.pictures))
     app.include_router(_pages(server))
@@ -71,8 +72,8 @@ def _pages(server: ServerState) -> APIRouter:
 
     @router.get("/")
     def home() -> Response:
-        with server.opened() as project:
-            return RedirectResponse("/label" if project.n_finished else "/start", status_code=303)
+        with server.moment() as snapshot:
+            return RedirectResponse("/label" if snapshot.round else "/start", status_code=303)
 
     for page, title in PAGES.items():
         router.add_api_route(f"/{page}", _page(server, page, title), response_class=HTMLResponse)
@@ -80,7 +81,9 @@ def _pages(server: ServerState) -> APIRouter:
 
 
 def _page(server: ServerState, page: str, title: str) -> Callable[[], HTMLResponse]:
-    return lambda: HTMLResponse(render("shell.html.j2", page=page, title=title, project=server.project.name))
+    return lambda: HTMLResponse(
+        render("shell.html.j2", page=page, title=title, pages=PAGES, project=server.project.name)
+    )
 
 
 async def _known(_: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""The class board: one card per class or unnamed group, and what merging, splitting and growing would do."""
+"""The class board: one card per class or unnamed group, and what merging and splitting would do."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import numpy as np
 
 from agcd.app.rounds import RoundView
 from agcd.app.snapshot import Group, Snapshot
+from agcd.app.web.board_schemas import Board, BoardCard, Half, Members, MergePreview, SplitPreview
 from agcd.app.web.cards import exemplars
-from agcd.app.web.schemas import Board, BoardCard, ClassName, Grow, Half, Members, MergePreview, SplitPreview
+from agcd.app.web.schemas import ClassName
 from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
 from agcd.types import FloatArray, IntArray
 from agcd.words import count
 
-N_SHOWN = 6
-CARDS_PER_PAGE, MEMBERS_PER_PAGE, GROW_PER_PAGE = 12, 24, 40
+N_SHOWN, N_SHOWN_IN_LINE = 6, 3
+CARDS_PER_PAGE, LINES_PER_PAGE, MEMBERS_PER_PAGE = 12, 60, 24
+MOST_CARDS = 40
+"""With more classes and groups than this the board has a line for each, unless the person chose otherwise."""
 _SPLIT_ROWS = 5000
-_GROW_ROWS = 20_000
 _PREVIEW = 12
 
 
@@ -27,15 +29,21 @@ def page_of(n: int, page: int, per_page: int) -> tuple[int, int, slice]:
     return page, n_pages, slice(page * per_page, (page + 1) * per_page)
 
 
-def board(server: ServerState, snapshot: Snapshot, page: int, sort: str, text: str) -> Board:
-    """A page of cards."""
-    wanted = text.casefold().strip()
-    groups = [group for group in snapshot.shown_groups() if wanted in group.name.casefold()]
+def board(server: ServerState, snapshot: Snapshot, page: int, sort: str, text: str, view: str) -> Board:
+    """A page of cards, or of lines; ``view`` "auto" chooses by how many there are."""
+    wanted, every = text.casefold().strip(), snapshot.shown_groups()
+    as_lines = view == "lines" or (view == "auto" and len(every) > MOST_CARDS)
+    groups = [group for group in every if wanted in group.name.casefold()]
     groups.sort(key=lambda group: _sort_key(snapshot, group, sort))
-    page, n_pages, shown = page_of(len(groups), page, CARDS_PER_PAGE)
-    cards = [board_card(server, snapshot, group) for group in groups[shown]]
-    number = snapshot.round.number if snapshot.round else None
-    return Board(cards=cards, n_cards=len(groups), page=page, n_pages=n_pages, round=number)
+    page, n_pages, shown = page_of(len(groups), page, LINES_PER_PAGE if as_lines else CARDS_PER_PAGE)
+    return Board(
+        cards=[board_card(server, snapshot, group, as_line=as_lines) for group in groups[shown]],
+        n_cards=len(groups),
+        page=page,
+        n_pages=n_pages,
+        round=snapshot.round.number if snapshot.round else None,
+        view="lines" if as_lines else "cards",
+    )
 
 
 def _sort_key(snapshot: Snapshot, group: Group, sort: str) -> tuple[object, ...]:
@@ -46,17 +54,19 @@ def _sort_key(snapshot: Snapshot, group: Group, sort: str) -> tuple[object, ...]
         return retired, not group.is_new, -snapshot.size(group)
     if sort == "conflicts":
         return retired, -len(conflicts(snapshot, group)), -snapshot.size(group)
-    if sort == "purity":
-        share = purity(snapshot, group)
-        return retired, 2.0 if share is None else share, -snapshot.size(group)
+    if sort == "agreement":
+        n_agree, n_said = answers_inside(snapshot, group)
+        return retired, n_agree / n_said if n_said else 2.0, -snapshot.size(group)
     return retired, -snapshot.size(group), group.name.casefold()
 
 
-def board_card(server: ServerState, snapshot: Snapshot, group: Group) -> BoardCard:
-    """Everything about one class or group, with a few of its pictures."""
-    members, seen = snapshot.members(group, N_SHOWN), snapshot.round
+def board_card(server: ServerState, snapshot: Snapshot, group: Group, *, as_line: bool = False) -> BoardCard:
+    """Everything about one class or group, with a few of its pictures; on a line fewer."""
+    n = N_SHOWN_IN_LINE if as_line else N_SHOWN
+    members = snapshot.members(group, n)
     # A class that the last model does not know yet has no members; its labelled rows stand for it.
-    typical = members if len(members) else snapshot.labelled(group)[:N_SHOWN]
+    typical = members if len(members) else snapshot.labelled(group)[:n]
+    n_agree, n_said = answers_inside(snapshot, group)
     return BoardCard(
         key=group.key,
         class_id=group.info.id if group.info else None,
@@ -68,11 +78,12 @@ def board_card(server: ServerState, snapshot: Snapshot, group: Group) -> BoardCa
         size=snapshot.size(group),
         n_labels=len(snapshot.labelled(group)),
         n_accepted=snapshot.n_accepted(group),
-        purity=purity(snapshot, group),
-        stability=seen.facts["stability"][group.slots[0]] if seen and group.slots else None,
+        n_agree=n_agree,
+        n_said=n_said,
+        stability=snapshot.stability(group),
         conflicts=conflicts(snapshot, group),
         typical=server.thumbs(snapshot, typical),
-        border=server.thumbs(snapshot, border(snapshot, group, N_SHOWN)),
+        border=server.thumbs(snapshot, border(snapshot, group, n)),
     )
 
 
@@ -80,17 +91,17 @@ def border(snapshot: Snapshot, group: Group, n: int) -> IntArray:
     """Members that nobody has answered and that could most easily belong elsewhere."""
     members = snapshot.members(group)
     if snapshot.round is None:
-        return members
+        return members[:n]
     members = members[~snapshot.labels.settled[members]]
-    return members[np.argsort(snapshot.round.margin(members), kind="stable")[:n]]
+    return members[np.argsort(snapshot.margin(members), kind="stable")[:n]]
 
 
-def purity(snapshot: Snapshot, group: Group) -> float | None:
-    """Of the labels that people gave to its members, the share that carries its name."""
-    inside = snapshot.labels_inside(group.slots)
-    if not inside or group.info is None:
-        return None
-    return inside.get(snapshot.number(group), 0) / sum(inside.values())
+def answers_inside(snapshot: Snapshot, group: Group) -> tuple[int, int]:
+    """Of the labels that people gave to its members, how many carry its name, and how many there are."""
+    inside = snapshot.labels_inside(group)
+    if group.info is None:
+        return 0, 0
+    return inside.get(snapshot.number(group), 0), sum(inside.values())
 
 
 def conflicts(snapshot: Snapshot, group: Group) -> list[str]:
@@ -100,7 +111,7 @@ def conflicts(snapshot: Snapshot, group: Group) -> list[str]:
     if group.info is None:
         return [f"People call members of this group: {contains}."] if contains else []
     found = [f"People also call members of this group: {contains}."] if contains else []
-    inside = snapshot.labels_inside(group.slots).get(snapshot.number(group), 0)
+    inside = snapshot.labels_inside(group).get(snapshot.number(group), 0)
     outside = len(snapshot.labelled(group)) - inside
     if outside and group.slots:
         found.append(f"{count(outside, 'picture')} with this name {'lies' if outside == 1 else 'lie'} in other groups.")
@@ -208,47 +219,3 @@ def two_means(x: FloatArray, max_iter: int = 20) -> tuple[np.ndarray, FloatArray
             break
         second = nearest
     return second, distance
-
-
-def grow_page(server: ServerState, snapshot: Snapshot, seen: RoundView, group: Group, order: str, page: int) -> Grow:
-    """Unanswered pictures by falling similarity; ``order`` names the list that the first page fixes."""
-    if page == 0:
-        server.keep(f"grow-{order}", _grow_order(snapshot, seen, group))
-    rows = server.kept(f"grow-{order}")
-    page, n_pages, shown = page_of(len(rows), page, GROW_PER_PAGE)
-    similar = seen.vectors(rows[shown]) @ _centre(snapshot, seen, group)
-    return Grow(
-        card=board_card(server, snapshot, group),
-        thumbs=server.thumbs(snapshot, rows[shown]),
-        page=page,
-        n_pages=n_pages,
-        page_size=GROW_PER_PAGE,
-        similarity=(float(similar.max()), float(similar.min())) if len(similar) else None,
-    )
-
-
-def grown_rows(server: ServerState, snapshot: Snapshot, order: str, last_page: int) -> IntArray:
-    """All rows of the pages up to ``last_page`` that still have no answer."""
-    rows = server.kept(f"grow-{order}")[: (last_page + 1) * GROW_PER_PAGE]
-    return rows[~snapshot.labels.settled[rows]]
-
-
-def _grow_order(snapshot: Snapshot, seen: RoundView, group: Group) -> IntArray:
-    """Rows for which the class is among the five likeliest; of very many only those where it is the likeliest."""
-    if not group.slots:
-        raise DataError(f"The last model does not know {group.name} yet: train the next round first.")
-    usable = ~snapshot.labels.settled
-    rows = np.flatnonzero(np.isin(seen.top_slots, group.slots).any(1) & usable)
-    if len(rows) > _GROW_ROWS:
-        rows = snapshot.members(group)
-        rows = rows[usable[rows]][:_GROW_ROWS]
-    return seen.most_similar(_centre(snapshot, seen, group), rows, len(rows))[0]
-
-
-def _centre(snapshot: Snapshot, seen: RoundView, group: Group) -> FloatArray:
-    """The mean of what people labelled, or else of the surest members."""
-    rows = snapshot.labelled(group)[:200]
-    if not len(rows):
-        rows = snapshot.members(group, 50)
-    mean = seen.vectors(rows).mean(0)
-    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))

@@ -7,6 +7,8 @@ from itertools import islice
 
 import numpy as np
 
+from agcd.app.labels import LEARNED
+from agcd.app.live_questions import LiveQuestion, claim_live
 from agcd.app.project import Project
 from agcd.app.questions import claim, n_open, open_rows
 from agcd.app.rounds import NO_SLOT, RoundView
@@ -15,6 +17,7 @@ from agcd.app.store.queries import Question, StoredQuery, leases
 from agcd.app.web.schemas import Candidate, Card, Thumb
 from agcd.app.web.server_state import ServerState
 from agcd.types import IntArray
+from agcd.words import count
 
 N_CANDIDATES, N_EXEMPLARS, N_NEIGHBOURS, N_AHEAD = 5, 6, 6, 10
 _HUMAN_EXEMPLARS = 4
@@ -43,11 +46,66 @@ def next_card(server: ServerState, project: Project, asker: Asker, *, blind: boo
         waiting = n_open(snapshot.labels, query)
         return Card(row=None, is_audit=audit, held_by_others=waiting, of=len(query.questions))
     hidden = blind or audit or snapshot.round is None
-    card = _bare_card(server, project, query, row, asker).model_copy(update={"is_blind": hidden, "is_audit": audit})
+    path = "" if hidden else project.paths[row]  # it may tell the class
+    shown = {"is_blind": hidden, "is_audit": audit, "path": path}
+    card = _bare_card(server, project, query, row, asker).model_copy(update=shown)
     if hidden or snapshot.round is None:
         return card
     question = next(question for question in query.questions if question.row == row)
     return card.model_copy(update=_suggestions(server, snapshot, snapshot.round, question))
+
+
+def next_live_card(server: ServerState, project: Project, asker: Asker, *, blind: bool) -> Card:
+    """The same for a live question: every answer so far counts, and questions never run out before the pictures do."""
+    snapshot = server.snapshot(project)
+    if snapshot.round is None or snapshot.round.live is None:
+        return Card(row=None, is_live=True)
+    log, seen = project.log, snapshot.round
+    question = claim_live(
+        project.store, log, project.live, seen, asker.who, holder=asker.holder, except_rows=asker.answered
+    )
+    if question is None:
+        return Card(row=None, is_live=True)
+    row = question.row
+    card = Card(
+        row=row,
+        v=server.pictures.version(row),
+        path="" if blind else project.paths[row],  # it may tell the class
+        query_id=question.query_id,
+        number=question.number + 1,
+        is_live=True,
+        is_drawn=question.is_drawn,
+        is_blind=blind,
+    )
+    return card if blind else card.model_copy(update=_live_suggestions(server, snapshot, seen, question))
+
+
+def _live_suggestions(
+    server: ServerState, snapshot: Snapshot, seen: RoundView, question: LiveQuestion
+) -> dict[str, object]:
+    found = candidates(server, snapshot, seen, question.row)
+    shown = {"why": live_why(snapshot, found, question), "candidates": found}
+    return shown | _neighbour_thumbs(server, snapshot, seen, question.row)
+
+
+def _neighbour_thumbs(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> dict[str, object]:
+    labelled, unlabelled = neighbours(snapshot, seen, row, N_NEIGHBOURS)
+    return {
+        "labelled_neighbours": server.thumbs(snapshot, labelled, judged=False),
+        "neighbours": server.thumbs(snapshot, unlabelled, judged=False),
+    }
+
+
+def live_why(snapshot: Snapshot, found: list[Candidate], question: LiveQuestion) -> str:
+    """Why this picture was chosen, in words."""
+    group = _group_of(snapshot, question.row)
+    if question.is_drawn:
+        return "Drawn at random: your answer also tells how good the names are."
+    if group.info is None:
+        return f"One of {count(snapshot.size(group), 'picture')} that seem to be of a kind nobody has named."
+    if len(found) > 1 and found[0].probability - found[1].probability < WAVERS:
+        return f"It could be {found[0].name} or {found[1].name}: your answer moves the border."
+    return f"It looks like {group.name}, and nobody has confirmed that nearby."
 
 
 def _bare_card(server: ServerState, project: Project, query: StoredQuery, row: int, asker: Asker) -> Card:
@@ -66,19 +124,30 @@ def _bare_card(server: ServerState, project: Project, query: StoredQuery, row: i
 
 
 def _suggestions(server: ServerState, snapshot: Snapshot, seen: RoundView, question: Question) -> dict[str, object]:
-    row, group = question.row, snapshot.slot_group(question.slot)
-    labelled, unlabelled = neighbours(snapshot, seen, row, N_NEIGHBOURS)
-    found = candidates(server, snapshot, seen, row)
-    return {
-        "why": why(found, group, question),
-        "group": group.name,
-        "candidates": found,
-        "labelled_neighbours": server.thumbs(snapshot, labelled),
-        "neighbours": server.thumbs(snapshot, unlabelled),
-    }
+    group, found = _group_of(snapshot, question.row), candidates(server, snapshot, seen, question.row)
+    shown = {"why": why(found, group, question), "group": group.name, "candidates": found}
+    return shown | _neighbour_thumbs(server, snapshot, seen, question.row)
+
+
+def _group_of(snapshot: Snapshot, row: int) -> Group:
+    """The group that answers or the model give to a row."""
+    return snapshot.group_by_number(int(snapshot.machine_numbers(np.array([row]))[0]))
 
 
 def candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> list[Candidate]:
+    """The classes for which most speaks, and the model's groups where it is the model that says so."""
+    if snapshot.live is not None and snapshot.live_log is not None:
+        infos = snapshot.labels.registry.infos
+        found = snapshot.live_log.suggested(snapshot.labels, seen, np.array([row]))[0]
+        return [
+            _candidate(server, snapshot, snapshot.groups[f"c-{infos[place].id}"], share, row)
+            for place, share in found
+            if not infos[place].retired
+        ]
+    return _model_candidates(server, snapshot, seen, row)
+
+
+def _model_candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> list[Candidate]:
     """The most probable classes and groups; slots that were merged into one class count together. Left out are retired
     classes, and slots without a name that nothing lies in."""
     shares: dict[str, float] = {}
@@ -100,7 +169,7 @@ def _candidate(server: ServerState, snapshot: Snapshot, group: Group, probabilit
         is_new=group.is_new,
         size=snapshot.size(group),
         probability=min(1.0, probability),
-        exemplars=server.thumbs(snapshot, exemplars(snapshot, group, row)),
+        exemplars=server.thumbs(snapshot, exemplars(snapshot, group, row), judged=False),
     )
 
 
@@ -114,11 +183,24 @@ def exemplars(snapshot: Snapshot, group: Group, row: int = -1, n: int = N_EXEMPL
 
 def neighbours(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> tuple[IntArray, IntArray]:
     """The rows most like ``row``: those with a label, and those without an answer."""
+    labelled_near, open_near = _live_neighbours(snapshot, seen, row)
+    if len(labelled_near) >= n and len(open_near) >= n:
+        return labelled_near[:n], open_near[:n]
     centre = seen.vectors(np.array([row]))[0]
     labelled = snapshot.labels.labels["row"][snapshot.labels.labels["row"] != row]
     near = seen.near(row)
     open_ = near[~snapshot.labels.settled[near] & (near != row)]
     return seen.most_similar(centre, labelled, n)[0], seen.most_similar(centre, open_, n)[0]
+
+
+def _live_neighbours(snapshot: Snapshot, seen: RoundView, row: int) -> tuple[IntArray, IntArray]:
+    """The same among the hundred rows nearest by the pretrained features, which are known already."""
+    live = seen.live
+    if live is None or live.stand_in[row] < 0 or live.rows[live.stand_in[row]] != row:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    rows = live.rows[live.neighbours.near[live.stand_in[row]]]
+    is_labelled = np.isin(snapshot.labels.how(rows), LEARNED)
+    return rows[is_labelled], rows[~snapshot.labels.settled[rows]]
 
 
 def why(found: list[Candidate], group: Group, question: Question) -> str:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from agcd.app.figures import figures_of
 from agcd.app.labels import LabelView
 from agcd.app.project import Project
 from agcd.app.rounds import RoundView, audit_of, mapping_changes
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.queries import strategy_of_round
-from agcd.app.web.cards import WAVERS
 from agcd.app.web.schemas import AuditScore, Forecast, RoundCard, Rounds
 from agcd.app.web.server_state import ServerState
-from agcd.words import count
 
 
 def rounds_page(server: ServerState, project: Project) -> Rounds:
@@ -58,35 +57,17 @@ def _score(labels: LabelView, seen: RoundView) -> AuditScore | None:
 
 
 def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
-    """What the next answers are likely to buy: unnamed groups, contradictions, and how the audit has moved so far."""
-    if snapshot.round is None or not cards:
-        return Forecast(sentences=["Train first: then it can be said what answers are worth."])
-    seen, n_rows = snapshot.round, max(1, len(snapshot.round.order))
-    unnamed = sorted((snapshot.size(g) for g in snapshot.shown_groups() if g.info is None), reverse=True)
-    unsure = int((seen.margin(seen.order) < WAVERS).sum())
-    sentences = [
-        _unnamed_words(unnamed, n_rows),
-        f"The model wavers over {count(unsure, 'picture')} ({100 * (unsure / n_rows):.0f} %).",
-    ]
+    """How good the names are, what is still hidden, what the next answers are likely to buy, and what audits say."""
+    figures = figures_of(snapshot)
+    sentences = [f"{figures.headline[0].upper()}{figures.headline[1:]}.", *figures.sentences] if figures else []
     return Forecast(sentences=[*sentences, *_trend(cards)])
-
-
-def _unnamed_words(sizes: list[int], n_rows: int) -> str:
-    if not sizes:
-        return "Every group has a name: answers now move borders between classes."
-    groups = f"{count(len(sizes), 'group')} {'has' if len(sizes) == 1 else 'have'} no name yet"
-    share = f"{100 * sum(sizes) / n_rows:.0f} %"
-    return (
-        f"{groups}: {sum(sizes)} of {count(n_rows, 'picture')} ({share}). "
-        f"One answer in the largest may name about {count(sizes[0], 'picture')}."
-    )
 
 
 def _trend(cards: list[RoundCard]) -> list[str]:
     """What answers have bought so far, by the audit; noise is called noise."""
     scored = [(card.n_answers, card.audit) for card in cards if card.audit is not None]
     if not scored:
-        return ["How good the model is, nobody has checked: a blind audit of 30 pictures tells within about 15 points."]
+        return ["Nobody has checked blind yet: an audit of 30 pictures tells the accuracy within about 15 points."]
     if len(scored) < 2:
         return []
     (n_first, first), (n_last, last) = scored[-2:]

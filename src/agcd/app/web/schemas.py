@@ -1,4 +1,5 @@
-"""What travels between the page and the server: every request and answer of the REST API.
+"""What travels between the page and the server: requests and answers of the REST API. Those of the pages that show many
+pictures are in ``board_schemas``, those of the review in ``review_schemas``.
 
 A *key* names a card of the class board: ``c-<class id>`` is a class that people named, ``s-<slot>`` a group that the
 last model found and nobody has named. Rows are numbers; the picture of row 7 is ``/image/7?size=160&v=<its v>``.
@@ -39,11 +40,13 @@ class Thumb(Answer):
     row: int
     v: str
     """Changes with the content, so that browsers may keep the picture."""
+    path: str = ""
+    """Of its file, as the project knows it."""
     name: str | None = None
-    """The class it counts as now: a person's, one accepted by page, or the model's."""
-    by: Literal["human", "page", "model"] | None = None
+    """The class it counts as now: a person's, one accepted by page, or what the answers so far say."""
+    by: Literal["human", "page", "answers", "model"] | None = None
     probability: float | None = None
-    """The model's highest probability for it."""
+    """The chance that the name is right; None where nobody has worked it out."""
 
 
 class Estimate(Answer):
@@ -102,6 +105,47 @@ class State(Answer):
     n_new_answers: int
     """Answers that no round has learned from yet."""
     last_event: int
+    is_live: bool = False
+    """The pictures are looked at: live questions can be asked, and every answer counts at once."""
+    view: int | None = None
+    """The number of the round whose features are used now; −1 before the first training."""
+    trains_itself: bool = False
+    """Training starts by itself when enough has been answered."""
+
+
+class Accuracy(Answer):
+    mean: float
+    low: float
+    high: float
+
+
+class Bought(Answer):
+    n_answers: int
+    n_changed: int
+    n_expected: int | None
+    n_next: int
+
+
+class Figures(Answer):
+    """GET /api/figures: how good the names are now. Pictures are those that had no label at the start."""
+
+    n_pictures: int
+    n_checked: int
+    """Named or accepted by a person."""
+    accuracy: Accuracy | None
+    """The share with the right name and its 90 % interval; None while too few answers have checked it."""
+    n_checks: int
+    n_checks_needed: int
+    n_wrong: float
+    """Wrong names to be expected among what nobody has checked."""
+    n_unsure: int
+    n_unnamed: int
+    unseen: list[str]
+    lost: list[str]
+    bought: Bought | None
+    headline: str
+    sentences: list[str]
+    last_event: int
 
 
 class Candidate(Answer):
@@ -142,6 +186,11 @@ class Card(Answer):
     is_audit: bool = False
     held_by_others: int = 0
     """Questions that are open but in other hands, when ``row`` is None."""
+    path: str = ""
+    """Of the picture's file."""
+    is_live: bool = False
+    is_drawn: bool = False
+    """Drawn at random, to check how good the names are."""
 
 
 class Said(Request):
@@ -209,208 +258,6 @@ class ClassName(Answer):
     exemplar: Thumb | None
 
 
-class BoardCard(Answer):
-    """One class, or one group that nobody has named."""
-
-    key: str
-    class_id: str | None
-    slot: int | None
-    """None for a class that the last model does not know yet."""
-    name: str
-    is_named: bool
-    is_new: bool
-    is_retired: bool
-    size: int
-    n_labels: int
-    n_accepted: int
-    purity: float | None
-    """Share of the people's labels among its members that carry its name; None without labels."""
-    stability: float | None
-    """Share of its members that were already together in the round before."""
-    conflicts: list[str]
-    """Sentences: two names in one group, one name in two groups."""
-    typical: list[Thumb]
-    border: list[Thumb]
-
-
-class Board(Answer):
-    """GET /api/board?page=&sort=size|name|purity|conflicts|new&text=: a page of cards."""
-
-    cards: list[BoardCard]
-    n_cards: int
-    page: int
-    n_pages: int
-    round: int | None
-
-
-class Rename(Request):
-    """POST /api/classes/rename"""
-
-    uid: Uid
-    who: Who
-    class_id: ClassId
-    name: Name
-
-
-class Merge(Request):
-    """POST /api/classes/merge: everything said of ``class_id`` counts for ``into`` from now on."""
-
-    uid: Uid
-    who: Who
-    class_id: ClassId
-    into: ClassId
-
-
-class Retire(Request):
-    """POST /api/classes/retire: the class takes no more labels."""
-
-    uid: Uid
-    who: Who
-    class_id: ClassId
-
-
-class Changed(Answer):
-    """What became of a change of classes."""
-
-    what: str
-    is_repeat: bool
-    state: State
-
-
-class MergePreview(Answer):
-    """GET /api/classes/merge-preview?one=KEY&into=KEY: both side by side. Either may be an unnamed group, but not both:
-    then the page labels typical members instead (POST /api/answers)."""
-
-    one: BoardCard
-    into: BoardCard
-    labelled_one: list[Thumb]
-    labelled_into: list[Thumb]
-    what: str
-    """In words: "12 labels of 'pear' will count as 'apple'"."""
-
-
-class Half(Answer):
-    size: int
-    typical: list[Thumb]
-    labelled: list[Thumb]
-    """Rows of this half that people labelled with the class's name: a split gives them the half's new name."""
-
-
-class SplitPreview(Answer):
-    """GET /api/classes/split-preview?key=KEY: the two halves that 2-means finds. The split itself is one
-    POST /api/answers that labels the ticked pictures of both halves."""
-
-    card: BoardCard
-    halves: list[Half]
-
-
-class Members(Answer):
-    """GET /api/members?key=KEY&order=typical|border|labelled&page=: more members of one card."""
-
-    thumbs: list[Thumb]
-    n: int
-    page: int
-    n_pages: int
-
-
-class ToQueue(Request):
-    """POST /api/queue: ask about the border cases of a card, or about given rows."""
-
-    uid: Uid
-    who: Who
-    key: Key | None = None
-    rows: Annotated[list[Row], Field(max_length=200)] = []
-    n: Annotated[int, Field(ge=1, le=50)] = 5
-
-
-class Queued(Answer):
-    n_added: int
-    state: State
-
-
-class Grow(Answer):
-    """GET /api/grow?key=KEY&order=UID&page=: unlabelled pictures by falling similarity to the class, page by page."""
-
-    card: BoardCard
-    thumbs: list[Thumb]
-    page: int
-    n_pages: int
-    page_size: int
-    similarity: tuple[float, float] | None
-    """Highest and lowest on this page."""
-
-
-class Accept(Request):
-    """POST /api/accept: all pictures of the pages 0 … ``last_page`` of /api/grow, less ``except_rows``, belong to the
-    class. Kept apart from labels: not trained on as truth, never counted as gold."""
-
-    uid: Uid
-    who: Who
-    key: Key
-    class_id: ClassId | None = None
-    """The class; may be left out where ``key`` is one."""
-    name: Name | None = None
-    """Or a name: a new one makes a class."""
-    last_page: Annotated[int, Field(ge=0, le=1000)]
-    order: Uid
-    """The name under which /api/grow fixed the order: what is accepted is what was seen, whatever happened since."""
-    except_rows: Annotated[list[Row], Field(max_length=MAX_ROWS)] = []
-
-
-class Accepted(Answer):
-    n_accepted: int
-    is_repeat: bool
-    state: State
-
-
-class Grid(Answer):
-    """GET /api/grid?show=&key=&selection=&order=&page=: pictures to mark and label together.
-
-    ``show``: all, unlabelled, labelled, accepted, junk, passed, disagree (people and model), selection.
-    ``order``: row, uncertain, confident, class.
-    """
-
-    thumbs: list[Thumb]
-    n: int
-    page: int
-    n_pages: int
-    title: str
-
-
-class Selection(Request):
-    """POST /api/selections: rows chosen on the map; the grid shows them by the id that comes back."""
-
-    rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROWS)]
-
-
-class SelectionId(Answer):
-    id: str
-    n: int
-
-
-class MapPoints(Answer):
-    """GET /api/map?round=: at most 20,000 pictures as points, all lists in the same order."""
-
-    round: int
-    rounds: list[int]
-    row: list[int]
-    v: list[str]
-    x: list[float]
-    y: list[float]
-    name: list[int]
-    """Index into ``names``."""
-    names: list[str]
-    is_new: list[bool]
-    """By index of ``names``."""
-    by: list[Literal["human", "page", "model"]]
-    margin: list[float]
-    """Gap between the two highest probabilities: small is uncertain."""
-    disagrees: list[bool]
-    """People and model name different classes."""
-    n_rows: int
-    """Pictures in all; where it is more than the points, a fair sample is shown."""
-
-
 class AuditScore(Answer):
     """What a blind sample says about the model: right answers, and the 95 % interval of the share."""
 
@@ -461,7 +308,7 @@ class Job(Answer):
     """GET /api/job: the work that runs in the background; the page asks every second."""
 
     state: Literal["idle", "running", "done", "failed", "cancelled"]
-    kind: Literal["prepare", "round", "export"] | None = None
+    kind: Literal["prepare", "round", "export", "start", "train"] | None = None
     stage: str = ""
     """In words: "reading images", "estimating the number of classes", "training round 2", "choosing questions"."""
     done: int = 0
@@ -475,11 +322,37 @@ class Job(Answer):
 
 
 class StartJob(Request):
-    """POST /api/job: "prepare" reads the images and estimates the number of classes; "round" trains on all answers and
-    chooses the next questions; "export" writes the classifier files. DELETE /api/job cancels; nothing is lost."""
+    """POST /api/job: "start" makes the first live question possible and then trains for the first time; "train" trains
+    on all answers, for the live loop. "prepare" reads the images and estimates the number of classes; "round" trains on
+    all answers and chooses the questions of the next explicit round; "export" writes the classifier files. DELETE
+    /api/job cancels; nothing is lost."""
 
-    kind: Literal["prepare", "round", "export"]
+    kind: Literal["prepare", "round", "export", "start", "train"]
     n_questions: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+
+class Folders(Answer):
+    """GET /api/folders: the pictures sorted into one folder per class, beside the originals."""
+
+    state: Literal["idle", "running", "done", "failed"]
+    done: int = 0
+    total: int = 0
+    where: str
+    """The folder, on the machine that serves the page."""
+    is_there: bool
+    """Whether pictures were ever sorted into it."""
+    sentence: str = ""
+    """What was done, once it is."""
+    error: str | None = None
+
+
+class SortIntoFolders(Request):
+    """POST /api/folders: copy or link the pictures into a folder per class; again to bring it up to date."""
+
+    uid: Uid
+    how: Literal["copy", "link", "symlink"] = "copy"
+    only_checked: bool = False
+    """Only pictures of which a person said or accepted what they are."""
 
 
 class ChooseClasses(Request):
@@ -493,3 +366,10 @@ class StartAudit(Request):
 
     uid: Uid
     n: Annotated[int, Field(ge=5, le=1000)] = 30
+
+
+class Release(Request):
+    """POST /api/audit/release: let training learn from what was answered blind."""
+
+    uid: Uid
+    who: Who

@@ -12,6 +12,7 @@ import uvicorn
 from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings, allowed_hosts, check_address
 from agcd.app.web.server_state import ServerState
+from agcd.app.web.training import SelfTraining
 from agcd.errors import ConfigError
 
 
@@ -28,11 +29,13 @@ def serve(
     allow_remote: bool = False,
     names: Sequence[str] = (),
     password: str | None = None,
+    trains_itself: bool = True,
     say: Callable[[str], None] = _print_at_once,
 ) -> None:
     """Serve one project until Ctrl-C. Without a password the link carries a token that is new at every start.
 
     ``names`` are those under which other machines know this one, where ``host`` stands for all its addresses.
+    ``trains_itself``: the pictures are looked at and training starts without being asked to.
     """
     check_address(host, allow_remote, password)
     server = ServerState(folder)
@@ -46,7 +49,12 @@ def serve(
     link = f"http://{shown}:{port}/login" + ("" if password else f"?token={secret}")
     say(f"Label here: {link}")
     say("Keep this window open; Ctrl-C ends the server, and nothing is lost.")
+    training = SelfTraining(server) if trains_itself else None
+    if training:
+        training.start()
     uvicorn.Server(config).run(sockets=[listening])
+    if training:
+        training.stop()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -19,6 +19,7 @@ from agcd.app.rounds import RoundView
 from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
 from agcd.app.status import status_of
 from agcd.app.store.store import Store
+from agcd.app.web.file_names import FileNames
 from agcd.app.web.pictures import Pictures
 from agcd.app.web.schemas import State, Thumb
 from agcd.errors import ConfigError, DataError
@@ -31,12 +32,16 @@ _KEPT_LISTS = 50
 class ServerState:
     """One project, open for as long as the server runs."""
 
+    trains_itself = False
+    """Whether training starts by itself (``agcd.app.web.training``)."""
+
     def __init__(self, folder: Path) -> None:
         self.project = Project.open(folder)
         self.jobs = Jobs(folder)
         self.pictures = Pictures(
             self.project.paths, self.project.keys, self.project.images, folder / "cache" / "thumbs"
         )
+        self.files = FileNames(self.project.paths)
         health = folder / HEALTH
         self.health: list[str] = read_json(health) if health.exists() else []
         self._stores: queue.SimpleQueue[Store] = queue.SimpleQueue()
@@ -92,20 +97,25 @@ class ServerState:
 
     def state(self, project: Project) -> State:
         """Where the project stands, for the bar at the top of every page."""
-        state = State.model_validate(status_of(project, self.snapshot(project)), from_attributes=True)
-        return state.model_copy(update={"health": self.health})
+        snapshot = self.snapshot(project)
+        state = State.model_validate(status_of(project, snapshot), from_attributes=True)
+        seen = snapshot.round
+        live = {"is_live": bool(seen and seen.live), "view": seen.number if seen else None}
+        return state.model_copy(update={"health": self.health, "trains_itself": self.trains_itself, **live})
 
-    def thumbs(self, snapshot: Snapshot, rows: Iterable[int]) -> list[Thumb]:
-        """Pictures with what each counts as now."""
+    def thumbs(self, snapshot: Snapshot, rows: Iterable[int], *, judged: bool = True) -> list[Thumb]:
+        """Pictures with what each counts as now, and where ``judged``, which takes a moment, the chance of that."""
         wanted = np.fromiter(rows, np.int64)
         says, names = snapshot.says(wanted), snapshot.names
-        seen = snapshot.round
-        probs = seen.top_probs[wanted, 0].astype(float).tolist() if seen else [None] * len(wanted)
+        probs: list[float | None] = [None] * len(wanted)
+        if judged and snapshot.round:
+            probs = snapshot.p_right(wanted).astype(float).tolist()
         shown = zip(wanted.tolist(), says.group.tolist(), says.by.tolist(), probs, strict=True)
         return [
             Thumb(
                 row=row,
                 v=self.pictures.version(row),
+                path=self.files.paths[row],
                 name=None if group == NO_GROUP else names[group],
                 by=SOURCES[by] or None,
                 probability=probability,

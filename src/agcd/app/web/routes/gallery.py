@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query
 
 from agcd.app.rounds import has_round_view, open_round_view
 from agcd.app.store.events import new_uid
-from agcd.app.web import grid_map, schemas
+from agcd.app.web import board_schemas, grid_map, schemas
+from agcd.app.web.alike import likely_names
 from agcd.app.web.routes.classes import Page
 from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError
@@ -23,15 +24,35 @@ def routes(server: ServerState) -> APIRouter:
         show: Literal[*grid_map.SHOWS] = "all",  # type: ignore[valid-type]
         key: Annotated[schemas.Key | None, Query()] = None,
         selection: Annotated[str | None, Query(pattern=r"^[a-f0-9]{32}$")] = None,
+        text: Annotated[str, Query(max_length=200)] = "",
+        folder: Annotated[str | None, Query(max_length=4096)] = None,
+        who: Annotated[schemas.Who | None, Query()] = None,
+        round: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+        sure: Literal["sure", "unsure"] | None = None,
         order: Literal[*grid_map.ORDERS] = "row",  # type: ignore[valid-type]
         page: Page = 0,
-    ) -> schemas.Grid:
+    ) -> board_schemas.Grid:
         """A page of pictures."""
+        wanted = grid_map.Wanted(show, key, selection, text, folder, who, round, sure)
         with server.moment() as snapshot:
-            return grid_map.grid(server, snapshot, show, key, selection, order, page)
+            return grid_map.grid(server, snapshot, wanted, order, page)
+
+    @router.get("/grid/choices")
+    def choices() -> board_schemas.GridChoices:
+        """What the grid can be narrowed to."""
+        with server.moment() as snapshot:
+            return grid_map.choices(server, snapshot)
+
+    @router.get("/rows/{row}")
+    def one_row(row: schemas.Row) -> board_schemas.Look:
+        """One picture: what it counts as, where its file is, and what it may be called."""
+        server.check_rows([row])
+        with server.moment() as snapshot:
+            likely = likely_names(server, snapshot, snapshot.round, row)
+            return board_schemas.Look(thumb=server.thumbs(snapshot, [row])[0], likely=likely)
 
     @router.get("/map")
-    def map_(round: Annotated[int | None, Query(ge=0, le=100_000)] = None) -> schemas.MapPoints:
+    def map_(round: Annotated[int | None, Query(ge=0, le=100_000)] = None) -> board_schemas.MapPoints:
         """The pictures of a round as points; default the last one."""
         folder = server.project.folder
         with server.trained_moment() as (snapshot, seen):
@@ -44,10 +65,10 @@ def routes(server: ServerState) -> APIRouter:
             return grid_map.map_points(server, snapshot, seen, known)
 
     @router.post("/selections")
-    def selections(body: schemas.Selection) -> schemas.SelectionId:
+    def selections(body: board_schemas.Selection) -> board_schemas.SelectionId:
         """Remember rows that were chosen on the map."""
         rows, name = server.check_rows(body.rows), new_uid()
         server.keep(f"selection-{name}", rows)
-        return schemas.SelectionId(id=name, n=len(rows))
+        return board_schemas.SelectionId(id=name, n=len(rows))
 
     return router

@@ -78,8 +78,8 @@ def _files(router: APIRouter, server: ServerState) -> None:
     @router.get("/export")
     def files() -> list[str]:
         """The files that can be downloaded now."""
-        with server.opened() as project:
-            light = light_files() if project.n_finished else LABEL_FILES
+        with server.moment() as snapshot:
+            light = light_files() if snapshot.round else LABEL_FILES
         return [*light, *(name for name in MODEL_FILES if made(name).is_file())]
 
     @router.get("/export/{name}", response_class=Response)

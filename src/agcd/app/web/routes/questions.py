@@ -7,14 +7,15 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, Query
 
-from agcd.app.answers import Answer, undo, write_answers
+from agcd.app.answers import Answer, release_audit, undo, write_answers
+from agcd.app.figures import figures_of
 from agcd.app.store.classes import clean_class_name
-from agcd.app.store.queries import AUDIT, Question, add_query, add_questions
-from agcd.app.web import board, schemas
-from agcd.app.web.cards import Asker, neighbours, next_card
+from agcd.app.store.queries import AUDIT, Question, add_query, add_questions, live_query
+from agcd.app.web import board, board_schemas, schemas
+from agcd.app.web.cards import Asker, neighbours, next_card, next_live_card
 from agcd.app.web.rounds_page import rounds_page
 from agcd.app.web.server_state import ServerState
-from agcd.errors import ConfigError, DataError
+from agcd.errors import DataError
 from agcd.io import digest
 from agcd.rng import generator
 
@@ -40,15 +41,31 @@ def _questions(router: APIRouter, server: ServerState) -> None:
         holder: Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{8,64}$")],
         blind: bool = False,
         audit: bool = False,
+        live: bool = False,
         answered: Annotated[list[schemas.Row] | None, Query(max_length=200)] = None,
     ) -> schemas.Card:
         """The next question, leased to this browser for five minutes.
 
-        ``answered``: rows whose answers are still on their way, not to be handed out again.
+        ``live``: decided now, after all answers so far; otherwise one of the last explicit round. ``answered``: rows
+        whose answers are still on their way, not to be handed out again.
         """
         asker = Asker(who, holder, tuple(answered or ()))
         with server.opened() as project:
+            if live and not audit:
+                return next_live_card(server, project, asker, blind=blind)
             return next_card(server, project, asker, blind=blind, audit=audit)
+
+    @router.get("/figures")
+    def figures() -> schemas.Figures | None:
+        """How good the names are now; null until the pictures are looked at."""
+        with server.moment() as snapshot:
+            found = figures_of(snapshot)
+            if found is None:
+                return None
+            return schemas.Figures.model_validate(
+                {name: getattr(found, name) for name in schemas.Figures.model_fields if name != "last_event"}
+                | {"last_event": snapshot.labels.last_event}
+            )
 
     @router.get("/rows/{row}/neighbours")
     def row_neighbours(row: int, n: Annotated[int, Query(ge=1, le=60)] = 12) -> list[schemas.Thumb]:
@@ -104,25 +121,23 @@ def _answer(said: schemas.Said) -> Answer:
 
 def _more_questions(router: APIRouter, server: ServerState) -> None:
     @router.post("/queue")
-    def queue(body: schemas.ToQueue) -> schemas.Queued:
+    def queue(body: board_schemas.ToQueue) -> board_schemas.Queued:
         """Ask about the border cases of a card, or about given pictures."""
         with server.opened() as project:
             snapshot, seen = server.trained_snapshot(project)
-            query = snapshot.asked.query
-            if query is None:
-                raise ConfigError("There are no questions to add to: train a round first.")
             rows = server.check_rows(body.rows)
             if body.key is not None:
                 rows = np.asarray(board.border(snapshot, snapshot.group(body.key), body.n), np.int64)
             rows = rows[~snapshot.labels.settled[rows]]
-            margins, slots = seen.margin(rows).tolist(), seen.top_slots[rows, 0].tolist()
+            margins, slots = snapshot.margin(rows).tolist(), seen.top_slots[rows, 0].tolist()
             asked = enumerate(zip(rows.tolist(), margins, slots, strict=True))
             questions = [Question(row, rank, "chosen by hand", gap, slot) for rank, (row, gap, slot) in asked]
-            n_added = add_questions(project.store, query.id, questions)
-            return schemas.Queued(n_added=n_added, state=server.state(project))
+            query_id = live_query(project.store, len(snapshot.runs), seen.facts["model_id"])
+            n_added = add_questions(project.store, query_id, questions)
+            return board_schemas.Queued(n_added=n_added, state=server.state(project))
 
     @router.post("/audit")
-    def audit(body: schemas.StartAudit) -> schemas.Queued:
+    def audit(body: schemas.StartAudit) -> board_schemas.Queued:
         """Draw a random sample of unanswered pictures, to be answered blind."""
         with server.opened() as project:
             snapshot, seen = server.trained_snapshot(project)
@@ -131,4 +146,11 @@ def _more_questions(router: APIRouter, server: ServerState) -> None:
             chosen = generator(0, "audit", body.uid).permutation(rows)[: body.n]
             questions = [Question(row, rank, "audit", 0.0, 0) for rank, row in enumerate(chosen.tolist())]
             add_query(project.store, seen.number + 1, AUDIT, seen.facts["model_id"] + digest(body.uid), questions)
-            return schemas.Queued(n_added=len(questions), state=server.state(project))
+            return board_schemas.Queued(n_added=len(questions), state=server.state(project))
+
+    @router.post("/audit/release")
+    def release(body: schemas.Release) -> board_schemas.Queued:
+        """Let training learn from the answers of the audits so far."""
+        with server.opened() as project:
+            n_released = release_audit(project, body.who, body.uid)
+            return board_schemas.Queued(n_added=n_released, state=server.state(project))

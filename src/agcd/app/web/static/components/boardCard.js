@@ -1,12 +1,11 @@
 /** One card of the class board: a class, or a group that nobody has named. */
 
 import { h } from "../lib/dom.js";
-import { count, percent, plural } from "../lib/words.js";
+import { agreeWords, count, FEW_ANSWERS, percent, plural } from "../lib/words.js";
 import { originBadge, smallLabel } from "./controls.js";
 import { thumbRow } from "./thumb.js";
 
-const PURITY = "Share of the people's labels among its members that carry its name";
-const STABILITY = "Share of its members that were already together in the round before";
+const AGREE = "Of the answers that people gave to its pictures, those that carry its name";
 
 /** @typedef {Api["BoardCard"]} BoardCard */
 
@@ -22,12 +21,22 @@ const CARD_ACTIONS = {
   ask: { word: "Ask", title: "Ask about its border cases on the Label page",
     when: (card) => isInUse(card) && card.border.length > 0 },
   retire: { word: "Retire", title: "Let it take no more labels", when: (card) => isInUse(card) && card.is_named },
-  show: { word: "Show all", title: "Show all its pictures in the grid", when: () => true },
+  look: { word: "Look", title: "Look at the pictures at its border, and name them",
+    when: (card) => shownOf(card).length > 0 },
+  show: { word: "All", title: "Show all its pictures in the grid", when: () => true },
 };
 
 /** @param {BoardCard} card */
 function isInUse(card) {
   return !card.is_retired;
+}
+
+/**
+ * The pictures to look at: those at its border, or else typical ones.
+ * @param {BoardCard} card
+ */
+export function shownOf(card) {
+  return card.border.length ? card.border : card.typical;
 }
 
 /**
@@ -47,6 +56,18 @@ export function cardFacts(card) {
   const facts = [plural(card.size, "picture"), plural(card.n_labels, "label")];
   if (card.n_accepted) facts.push(`${count(card.n_accepted)} accepted by page`);
   return facts.join(" · ");
+}
+
+/**
+ * "5 of 5 answers agree", grey while there are too few to mean much; nothing for a group without a name.
+ * @param {BoardCard} card
+ */
+function agreement(card) {
+  if (!card.is_named) return null;
+  const together = card.stability === null ? ""
+    : `\n${percent(card.stability)} of its pictures were together before the last training`;
+  return h("span", { class: card.n_said < FEW_ANSWERS ? "class-agree is-few" : "class-agree", title: AGREE + together },
+    agreeWords(card.n_agree, card.n_said));
 }
 
 /**
@@ -72,26 +93,13 @@ export function cardHead(card) {
 }
 
 /**
- * A share as a small bar with its number; null is drawn as unknown.
- * @param {string} label
- * @param {number | null} share
- * @param {string} title
- */
-function shareBar(label, share, title) {
-  return h("span", { class: share === null ? "share is-unknown" : "share", title },
-    h("span", { class: "share-label" }, label),
-    h("span", { class: "share-track", "aria-hidden": "true" },
-      h("span", { class: "share-fill", style: { transform: `scaleX(${share ?? 0})` } })),
-    h("span", { class: "share-number numbers" }, share === null ? "–" : percent(share)));
-}
-
-/**
  * @param {string} label
  * @param {Api["Thumb"][]} thumbs
+ * @param {(thumbs: Api["Thumb"][], index: number) => unknown} look
  */
-function pictures(label, thumbs) {
+function pictures(label, thumbs, look) {
   return h("div", { class: "class-pictures" }, smallLabel(label),
-    thumbs.length ? thumbRow(thumbs) : h("span", { class: "muted" }, "none"));
+    thumbs.length ? thumbRow(thumbs, (index) => look(thumbs, index)) : h("span", { class: "muted" }, "none"));
 }
 
 /** @param {BoardCard} card */
@@ -112,21 +120,46 @@ function buttons(card, run) {
 }
 
 /**
- * The card; a click on one of its buttons calls run(name).
- * @param {BoardCard} card
- * @param {(name: string) => unknown} run
+ * What a click on a card calls: run(name) for a button, look(thumbs, index) for a picture.
+ * @typedef {{ run: (name: string) => unknown, look: (thumbs: Api["Thumb"][], index: number) => unknown }} CardCalls
  */
-export function boardCard(card, run) {
-  const kinds = ["class-card", card.is_retired && "is-retired", !card.is_named && "is-group"].filter(Boolean);
-  const facts = cardFacts(card);
+
+/**
+ * @param {BoardCard} card
+ * @param {string} kind
+ * @param {Child[]} children
+ */
+function frame(card, kind, ...children) {
+  const kinds = [kind, card.is_retired && "is-retired", !card.is_named && "is-group"].filter(Boolean);
   return h("article", { class: kinds.join(" "), tabindex: "-1", dataset: { key: card.key },
-    "aria-label": `${card.name}, ${facts}` },
+    "aria-label": `${card.name}, ${cardFacts(card)}` }, children);
+}
+
+/**
+ * @param {BoardCard} card
+ * @param {CardCalls} calls
+ */
+export function boardCard(card, { run, look }) {
+  return frame(card, "class-card",
     cardHead(card),
-    h("p", { class: "class-facts muted" }, facts),
-    h("div", { class: "class-shares" },
-      shareBar("Purity", card.purity, PURITY), shareBar("Stability", card.stability, STABILITY)),
+    h("p", { class: "class-facts muted" }, cardFacts(card), agreement(card)),
     conflictList(card),
-    pictures("Typical", card.typical),
-    pictures("Border", card.border),
+    pictures("Typical", card.typical, look),
+    pictures("Border", card.border, look),
+    buttons(card, run));
+}
+
+/**
+ * The same on one line, for boards with very many classes; its buttons show on the marked one.
+ * @param {BoardCard} card
+ * @param {CardCalls} calls
+ */
+export function boardLine(card, { run, look }) {
+  return frame(card, "class-line",
+    thumbRow(card.typical, (index) => look(card.typical, index)),
+    cardHead(card),
+    h("span", { class: "numbers class-size" }, plural(card.size, "picture")),
+    h("span", { class: "numbers class-labels muted" }, plural(card.n_labels, "label")),
+    agreement(card) ?? h("span", { class: "class-agree is-few" }, "no name yet"),
     buttons(card, run));
 }

@@ -60,7 +60,7 @@ export async function nameOrRename(card) {
   if (card.is_named) return rename(card);
   const thumbs = await membersOf(card, "typical");
   const said = await tickDialog({ title: `Name “${card.name}”`, yes: "Name it",
-    text: "What are these? The ticked pictures become labels with this name; the next round learns from them.",
+    text: "What are these? The ticked pictures become labels with this name; it spreads to those like them.",
     columns: [typicalColumn(card, thumbs, "Tick those that carry the name", "")], problem: hasNameAndTicks });
   if (!said) return null;
   const rows = said[0].rows;
@@ -80,12 +80,20 @@ async function rename(card) {
 // --------------------------------------------------------------------------------------------------- merging
 
 /**
- * Merge a card with another one: two classes by rule, a group by labelling its typical members.
+ * Find another card and merge with it.
  * @param {BoardCard} card
  */
 export async function mergeWith(card) {
   const other = await pickCard(card);
-  if (!other) return null;
+  return other ? mergeCards(card, other) : null;
+}
+
+/**
+ * Merge a card with another one: two classes by rule, a group by labelling its typical members.
+ * @param {BoardCard} card
+ * @param {BoardCard} other
+ */
+export async function mergeCards(card, other) {
   if (card.is_named && other.is_named) return mergeClasses(card, other);
   if (!card.is_named && !other.is_named) return nameTogether(card, other);
   return card.is_named ? labelGroup(other, card) : labelGroup(card, other);
@@ -157,7 +165,7 @@ async function labelGroup(group, card) {
   const columns = [typicalColumn(group, thumbs, "Tick those that belong to it"),
     { heading: card.name, facts: cardFacts(card), shown: known }];
   const said = await tickDialog({ title: `Is ${group.name} “${card.name}”?`, yes: `Label as “${card.name}”`,
-    text: `The ticked pictures become labels “${card.name}”; the next round learns that the group belongs to it.`,
+    text: `The ticked pictures become labels “${card.name}”; the others of the group follow where they look alike.`,
     columns, problem: hasTicks });
   if (!said) return null;
   await sendAnswers(labels(said[0].rows, card));

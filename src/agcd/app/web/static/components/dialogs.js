@@ -1,7 +1,8 @@
 /** Dialogs: native <dialog> elements that answer with a promise. */
 
-import { h } from "../lib/dom.js";
+import { h, isTyping, targetOf } from "../lib/dom.js";
 import { plainButton } from "./controls.js";
+import { copyPathMeant } from "./copyPath.js";
 
 /**
  * Show a modal dialog and wait for it. `body(close)` returns its children; close(value) ends it with that value, Escape
@@ -24,6 +25,7 @@ export function openDialog({ title, body, class: className = "", onkeydown }) {
     };
     dialog.append(h("h2", { class: "dialog-title" }, title), ...h("div", {}, body(close)).childNodes);
     if (onkeydown) dialog.addEventListener("keydown", (event) => onkeydown(event, close));
+    dialog.addEventListener("keydown", copyByKey);
     // "cancel" comes at once, "close" later: keys pressed in between would reach a dialog that is closed already. A
     // browser may leave out the first where nobody has touched the page.
     dialog.addEventListener("cancel", () => close(null));
@@ -32,6 +34,15 @@ export function openDialog({ title, body, class: className = "", onkeydown }) {
     dialog.showModal();
     /** @type {HTMLElement | null} */ (dialog.querySelector("[autofocus]"))?.focus();
   });
+}
+
+/**
+ * The keys of the page rest while a dialog is open; this one works in all of them.
+ * @param {KeyboardEvent} event
+ */
+function copyByKey(event) {
+  if (event.key !== "c" || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!isTyping(targetOf(event))) copyPathMeant();
 }
 
 /**

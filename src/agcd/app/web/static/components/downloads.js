@@ -1,9 +1,10 @@
-/** What can be taken away: predictions, labels, the report and the classifier. */
+/** What can be taken away: predictions, labels, the report, the classifier, and the pictures in class folders. */
 
 import { h, replace } from "../lib/dom.js";
 import { api } from "../lib/net.js";
 import { startJob } from "../lib/polling.js";
 import { panel, plainButton } from "./controls.js";
+import { FolderSorting } from "./folderSorting.js";
 
 /** @type {Record<string, Record<string, string>>} */
 const SHELVES = {
@@ -13,7 +14,7 @@ const SHELVES = {
   Report: { "report.html": "HTML" },
 };
 const CLASSIFIER = { "model.safetensors": "safetensors", "model.json": "model.json", "model.onnx": "ONNX" };
-const NOTHING = "There is something to download after the first round.";
+const NOTHING = "There is something to download once the pictures are looked at.";
 
 /**
  * @param {Record<string, string>} files
@@ -36,9 +37,11 @@ function shelf(word, ...children) {
 export class Downloads {
   build = plainButton("Build the classifier files", () => startJob("export").catch(() => {}), "small");
   box = h("div", { class: "downloads" });
-  element = panel("Take it with you", this.box);
+  folders = new FolderSorting();
+  element = panel("Take it with you", this.box, this.folders.element);
 
   async show() {
+    this.folders.watch();
     /** @type {string[]} */
     const available = await api.get("/api/export", {}, { quiet: true }).catch(() => []);
     const shelves = Object.entries(SHELVES).flatMap(([word, files]) => {

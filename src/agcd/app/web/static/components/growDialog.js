@@ -1,8 +1,8 @@
-/** Grow a class by pages: find the page where the candidates stop being right, and accept everything before it. */
+/** Grow a class: pictures by falling similarity, page by page; everything up to a cut is accepted at once. */
 
 import { latest } from "../lib/async.js";
-import { CrossedOut } from "../lib/crossedOut.js";
 import { h, replace, setText, targetOf } from "../lib/dom.js";
+import { GrowChoice, placed } from "../lib/growChoice.js";
 import { plainKey } from "../lib/keys.js";
 import { api, newUid } from "../lib/net.js";
 import { PageSearch } from "../lib/pageSearch.js";
@@ -12,12 +12,16 @@ import { smallLabel, spacer } from "./controls.js";
 import { openDialog } from "./dialogs.js";
 import { nameDialog } from "./nameDialog.js";
 import { prefetch, thumbElement, thumbRow } from "./thumb.js";
+import { toast } from "./toast.js";
 
 const N_EXEMPLARS = 10;
 const PICTURE_PX = 160;
+const HOW_TO = "Pictures without an answer, the most similar first. Click the last one that is right: everything up "
+  + "to it is accepted, the rest is not.";
 
 /** @typedef {Api["BoardCard"]} BoardCard */
-/** @typedef {Pick<Requests["Accept"], "order" | "last_page" | "except_rows">} Choice */
+/** @typedef {import("../lib/growChoice.js").Placed} Placed */
+/** @typedef {Pick<Requests["Accept"], "order" | "last_row" | "except_rows">} Choice */
 
 /**
  * @param {string} text
@@ -37,18 +41,15 @@ function keyButton(text, keys, run, className = "") {
   return { words, button };
 }
 
-/** The pages of one class, which pictures are crossed out, and what accepting would mean. */
+/** The pages of one class, where the cut is, and what accepting would mean. */
 class GrowPages {
-  order = newUid();
   search = new PageSearch();
-  crossed = new CrossedOut();
+  choice = new GrowChoice();
   latest = latest();
   /** Pages that were asked for. @type {Map<number, Promise<Api["Grow"]>>} */
   pages = new Map();
   /** Pages that were looked at. @type {Set<number>} */
   seen = new Set();
-  /** The page that is shown. @type {Api["Grow"] | null} */
-  grow = null;
   place = h("strong", { class: "numbers" });
   said = h("span", { class: "muted" });
   exemplars = h("div", { class: "grow-exemplars" });
@@ -58,13 +59,17 @@ class GrowPages {
   /**
    * @param {BoardCard} card
    * @param {PickedClass} goal
+   * @param {{ order: string, grow: Api["Grow"] }} first the first page, which is there before the dialog opens
    * @param {(choice: Choice | null) => void} close
    */
-  constructor(card, goal, close) {
+  constructor(card, goal, { order, grow }, close) {
     this.card = card;
     this.goal = goal;
+    this.order = order;
+    this.grow = grow;
     this.close = close;
-    this.accept = keyButton("Stops here", ["Enter", "K"], () => this.stopHere(), "primary");
+    this.pages.set(0, Promise.resolve(grow));
+    this.accept = keyButton("Accept", ["Enter"], () => this.stopHere(), "primary");
     this.before = keyButton("Accept pages before", ["B"], () => this.stopBefore());
     this.keys = this.keyTable();
     this.element = this.build();
@@ -76,23 +81,27 @@ class GrowPages {
       run();
       this.show();
     };
+    const cut = (/** @type {number} */ by) => () => {
+      this.choice.moveCut(this.grow, by);
+      this.mark();
+    };
     const next = step(() => this.search.isRight());
-    const stopHere = () => this.stopHere();
     return new Map([["ArrowLeft", step(() => this.search.look(-1))], ["ArrowRight", next], ["y", next],
       ["ArrowDown", step(() => this.search.isRightJump())], ["ArrowUp", step(() => this.search.isWrong())],
-      ["Enter", stopHere], ["k", stopHere], ["b", () => this.stopBefore()], ["x", () => this.crossAll()]]);
+      [",", cut(-1)], [".", cut(1)], ["Enter", () => this.stopHere()], ["k", () => this.stopHere()],
+      ["b", () => this.stopBefore()], ["x", () => this.crossFocused()]]);
   }
 
   build() {
     const button = (/** @type {string} */ text, /** @type {string[]} */ words, /** @type {string} */ key) =>
       keyButton(text, words, () => this.keys.get(key)?.()).button;
-    const buttons = [button("Back", ["←"], "ArrowLeft"), button("Right, next", ["→", "Y"], "ArrowRight"),
+    const buttons = [button("Back", ["←"], "ArrowLeft"), button("All right, next", ["→"], "ArrowRight"),
       button("Jump ahead", ["↓"], "ArrowDown"), button("Half way back", ["↑"], "ArrowUp"),
-      button("Cross out all", ["X"], "x")];
+      button("Cut earlier", [","], ","), button("Cut later", ["."], ".")];
     const leave = keyButton("Leave", ["Esc"], () => this.close(null));
     return h("div", { class: "grow-body", tabindex: "-1", autofocus: true },
-      h("p", { class: "muted" }, "Unlabelled pictures by falling similarity. Go on while a page is right; stop where ",
-        `it is no longer. What is accepted counts as “${this.goal.name}” but is kept apart from labels.`),
+      h("p", { class: "muted grow-how" }, HOW_TO,
+        ` What is accepted counts as “${this.goal.name}” but is kept apart from labels.`),
       this.exemplars, h("div", { class: "grow-head" }, this.place, this.said), this.box, this.summary,
       h("div", { class: "grow-buttons" }, buttons, spacer(), leave.button, this.before.button, this.accept.button));
   }
@@ -110,7 +119,8 @@ class GrowPages {
   fetchPage(page) {
     const known = this.pages.get(page);
     if (known) return known;
-    const asked = api.get("/api/grow", { key: this.card.key, order: this.order, page });
+    const asked = api.get("/api/grow",
+      { key: this.card.key, order: this.order, page, per_page: this.grow.page_size });
     this.pages.set(page, asked);
     asked.catch(() => this.pages.delete(page));
     return asked;
@@ -129,76 +139,101 @@ class GrowPages {
   }
 
   /** @param {Api["Grow"]} grow */
-  draw({ page, n_pages: nPages, thumbs, similarity }) {
-    const near = similarity ? ` · similarity ${similarity[0].toFixed(2)} to ${similarity[1].toFixed(2)}` : "";
-    const place = `Page ${count(page + 1)} of ${count(nPages)}${near}`;
-    setText(this.place, thumbs.length ? place : "No unlabelled picture is left");
+  draw({ page, n_pages: nPages, thumbs }) {
+    setText(this.place, `Page ${count(page + 1)} of ${count(nPages)}`);
     setText(this.said, this.search.words());
     // A picture that has the focus is about to go; the keys must still be heard.
     if (this.box.contains(document.activeElement)) this.element.focus();
-    replace(this.box, thumbs.map((thumb, index) => thumbElement(thumb, { size: PICTURE_PX, caption: false,
-      badges: "none", class: "cross", label: `Picture ${thumb.row}`,
-      onclick: (event) => this.cross(index, event.shiftKey) })));
+    replace(this.box, thumbs.map((_, index) => this.tile(index)));
+    this.box.scrollTop = 0;
     this.mark();
   }
 
+  /** @param {number} index */
+  tile(index) {
+    const thumb = this.grow.thumbs[index];
+    const at = placed(this.grow, index);
+    const cut = thumbElement(thumb, { size: PICTURE_PX, caption: "file", badges: "none",
+      label: `Picture ${thumb.row}: cut after this one`, onclick: (event) => this.press(at, event) });
+    const cross = h("button", { type: "button", class: "grow-cross", title: "Cross out this one (X)",
+      "aria-label": `Cross out picture ${thumb.row}`, tabindex: "-1", onclick: () => this.cross(at) }, "×");
+    return h("div", { class: "grow-tile" }, cut, cross);
+  }
+
   mark() {
-    if (!this.grow) return;
-    const { page, thumbs } = this.grow;
     const tiles = [...this.box.children];
-    thumbs.forEach(({ row }, index) => tiles[index].setAttribute("aria-pressed", String(this.crossed.has(row))));
-    const n = this.crossed.countTo(page, this.grow);
-    setText(this.accept.words, `Stops here: accept ${count(n)}`);
-    setText(this.before.words, `Accept pages before: ${count(this.crossed.countTo(page - 1, this.grow))}`);
+    this.grow.thumbs.forEach((thumb, index) => {
+      const at = placed(this.grow, index);
+      const isCut = this.choice.cut?.row === thumb.row;
+      tiles[index].classList.toggle("is-crossed", this.choice.isCrossed(thumb.row));
+      tiles[index].classList.toggle("is-beyond", this.choice.isBeyond(at));
+      tiles[index].classList.toggle("is-cut", isCut);
+      tiles[index].firstElementChild?.setAttribute("aria-pressed", String(isCut));
+      tiles[index].lastElementChild?.setAttribute("aria-pressed", String(this.choice.isCrossed(thumb.row)));
+    });
+    const n = this.choice.countTo(this.choice.last(this.grow));
+    setText(this.accept.words, `Accept ${count(n)}`);
     this.accept.button.disabled = n === 0;
-    this.before.button.disabled = page === 0;
+    this.before.button.disabled = this.grow.page === 0;
     setText(this.summary, this.summaryText(this.grow));
   }
 
   /** @param {Api["Grow"]} grow */
   summaryText(grow) {
-    const n = this.crossed.countOn(grow);
-    const crossed = n ? `${plural(n, "picture")} crossed out on this page.`
-      : "Click pictures that do not belong to cross them out.";
-    const unseen = grow.page + 1 - [...this.seen].filter((one) => one <= grow.page).length;
-    return unseen ? `${crossed} Not looked at before this page: ${plural(unseen, "page")}.` : crossed;
+    const last = this.choice.last(grow);
+    if (!last) return "";
+    const crossed = this.choice.rowsTo(last).length;
+    const lastPage = Math.floor(last.place / grow.page_size);
+    const unseen = lastPage + 1 - [...this.seen].filter((one) => one <= lastPage).length;
+    return [this.choice.cut ? `Cut after picture ${count(last.place + 1)}.` : "No cut: all of this page is right.",
+      crossed ? `${plural(crossed, "picture")} crossed out.` : "",
+      unseen ? `Not looked at: ${plural(unseen, "page")} before.` : ""].filter(Boolean).join(" ");
   }
 
-  // --------------------------------------------------------------------------------- crossing out, accepting
+  // ------------------------------------------------------------------------------------------ cutting, accepting
 
   /**
-   * @param {number} index
-   * @param {boolean} isRange
+   * @param {Placed} at
+   * @param {MouseEvent} event
    */
-  cross(index, isRange) {
-    if (this.grow) this.crossed.toggle(this.grow, index, isRange);
+  press(at, event) {
+    if (event.shiftKey || event.ctrlKey || event.metaKey) return this.cross(at);
+    this.choice.toggleCut(at);
     this.mark();
   }
 
-  crossAll() {
-    if (this.grow) this.crossed.toggleAll(this.grow);
+  /** @param {Placed} at */
+  cross(at) {
+    this.choice.toggleCrossed(at);
     this.mark();
+  }
+
+  crossFocused() {
+    const index = [...this.box.children].findIndex((tile) => tile.matches(":focus-within, :hover"));
+    if (index >= 0) this.cross(placed(this.grow, index));
   }
 
   stopHere() {
-    if (this.grow) this.finish(this.crossed.hasAll(this.grow) ? this.grow.page - 1 : this.grow.page);
+    this.finish(this.choice.last(this.grow));
   }
 
-  stopBefore() {
-    if (this.grow) this.finish(this.grow.page - 1);
+  async stopBefore() {
+    if (this.grow.page === 0) return;
+    const before = await this.fetchPage(this.grow.page - 1).catch(() => null);
+    if (before) this.finish(placed(before, before.thumbs.length - 1));
   }
 
-  /** @param {number} lastPage */
-  finish(lastPage) {
-    if (!this.grow || this.crossed.countTo(lastPage, this.grow) === 0) return;
-    this.close({ order: this.order, last_page: lastPage, except_rows: this.crossed.rowsTo(lastPage) });
+  /** @param {Placed | null} last */
+  finish(last) {
+    if (!last || this.choice.countTo(last) === 0) return;
+    this.close({ order: this.order, last_row: last.row, except_rows: this.choice.rowsTo(last) });
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (!this.grow || event.ctrlKey || event.metaKey || event.altKey) return;
-    // Enter presses a button that has the focus; on a picture, which Space crosses out, it means the page.
-    if (event.key === "Enter" && targetOf(event).closest("button:not(.cross)")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // Enter presses a button that has the focus; on a picture, where Space cuts, it accepts.
+    if (event.key === "Enter" && targetOf(event).closest("button:not(.thumb)")) return;
     const run = this.keys.get(plainKey(event.key));
     if (!run) return;
     event.preventDefault();
@@ -209,15 +244,16 @@ class GrowPages {
 /**
  * @param {BoardCard} card
  * @param {PickedClass} goal
+ * @param {{ order: string, grow: Api["Grow"] }} first
  * @returns {Promise<Choice | null>}
  */
-function chooseByPages(card, goal) {
+function chooseByPages(card, goal, first) {
   /** @type {GrowPages} */
   let pages;
-  return openDialog({ title: `Grow “${goal.name}” by pages`, class: "dialog-full",
+  return openDialog({ title: `Grow “${goal.name}”`, class: "dialog-full",
     onkeydown: (event) => pages.key(event),
     body: (/** @type {(choice: Choice | null) => void} */ close) => {
-      pages = new GrowPages(card, goal, close);
+      pages = new GrowPages(card, goal, first, close);
       pages.showExemplars().catch(() => {});
       pages.show();
       return pages.element;
@@ -225,15 +261,21 @@ function chooseByPages(card, goal) {
 }
 
 /**
- * Grow a card; resolves to what was accepted, in words, or to null.
+ * Grow a card; resolves to what was accepted, in words, or to null. Nothing opens before there is something to show.
  * @param {BoardCard} card
  */
 export async function growByPages(card) {
+  const order = newUid();
+  const grow = await api.get("/api/grow", { key: card.key, order, page: 0 });
+  if (!grow.thumbs.length) {
+    toast("Every picture has an answer: there is none left to accept.");
+    return null;
+  }
   const goal = card.is_named ? { class_id: card.class_id, name: card.name }
     : await nameDialog({ title: `Name “${card.name}” first`, text: "What are these?", placeholder: "Type its name…",
       thumbs: card.typical });
-  const choice = goal && (await chooseByPages(card, goal));
+  const choice = goal && (await chooseByPages(card, goal, { order, grow }));
   if (!choice) return null;
   const { n_accepted: n } = await api.post("/api/accept", signed({ key: card.key, ...sayClass(goal), ...choice }));
-  return `${plural(n, "picture")} accepted as “${goal.name}” by page; kept apart from labels, not trained on as truth.`;
+  return `${plural(n, "picture")} accepted as “${goal.name}”; kept apart from labels, not learned as truth.`;
 }

@@ -2,7 +2,7 @@
 
 import { h, setText } from "../lib/dom.js";
 import { cancelJob, watchJob } from "../lib/polling.js";
-import { count, duration } from "../lib/words.js";
+import { capital, count, duration } from "../lib/words.js";
 import { plainButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 
@@ -24,8 +24,7 @@ export function shareDone(job) {
  * @param {Job} job
  */
 export function stageWord(job) {
-  const stage = job.stage || "working";
-  return stage[0].toUpperCase() + stage.slice(1);
+  return capital(job.stage || "working");
 }
 
 /**
@@ -49,8 +48,12 @@ export function setBar(bar, share) {
   fill.style.setProperty("transform", share === null ? "" : `scaleX(${share})`);
 }
 
-function barElement() {
-  const meaning = { role: "progressbar", "aria-label": "Progress", "aria-valuemin": 0, "aria-valuemax": 100 };
+/**
+ * A bar for setBar().
+ * @param {string} [label] what it measures
+ */
+export function barElement(label = "Progress") {
+  const meaning = { role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 };
   return h("div", { class: "bar", ...meaning }, h("div", { class: "bar-fill" }));
 }
 

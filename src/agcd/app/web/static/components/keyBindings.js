@@ -1,12 +1,11 @@
 /** The keys of a page: bound to its actions, shown on its buttons, changed by the person and kept by the browser. */
 
-import { h, targetOf } from "../lib/dom.js";
+import { h, isTyping, targetOf } from "../lib/dom.js";
 import { actionFor, changedKeys, keyOf, keyWord, pressedKey, refusalOfKey, validKeys } from "../lib/keys.js";
 import { Signal } from "../lib/signal.js";
 import { kept } from "../lib/storage.js";
 import { openKeySheet } from "./keySheet.js";
 
-const TEXTLESS_INPUTS = new Set(["checkbox", "radio", "button", "submit", "reset", "range", "color", "file"]);
 const PRESSED_BY = new Set(["Enter", " "]);
 
 /** @typedef {import("../lib/keys.js").Action} Action */
@@ -68,12 +67,6 @@ function giveKey(name, key) {
 function resetKeys() {
   setKeys(validKeys({}, bound.value.actions));
   keepKeys();
-}
-
-/** @param {HTMLElement} element */
-function isTyping(element) {
-  if (element.isContentEditable || element.matches?.("textarea, select")) return true;
-  return element instanceof HTMLInputElement && !TEXTLESS_INPUTS.has(element.type);
 }
 
 /** @param {KeyboardEvent} event */

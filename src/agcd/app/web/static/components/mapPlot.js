@@ -4,7 +4,9 @@
  */
 
 import { h, isAdding, pointIn } from "../lib/dom.js";
+import { middlesOf, pushedInside, withoutOverlap } from "../lib/mapNames.js";
 import { inside, MapView, nearest } from "../lib/mapView.js";
+import { MapPictures } from "./mapPictures.js";
 
 /** @typedef {Api["MapPoints"]} MapPoints */
 /** @typedef {import("../lib/colouring.js").Colouring} Colouring */
@@ -18,6 +20,9 @@ const REACH_PX = 12;
 const CLICK_PX = 4;
 const ZOOM_STEP = 1.25;
 const DIM = 0.12;
+const NAME_FONT = "600 12px system-ui, sans-serif";
+const NAME_HEIGHT = 18;
+const LONGEST_NAME = 26;
 
 /** @param {HTMLCanvasElement} canvas */
 function penOf(canvas) {
@@ -51,6 +56,14 @@ function stamp(colour, isNew, radius, edge) {
   return { canvas, size };
 }
 
+/**
+ * A name on the map; the legend has it in full.
+ * @param {string} name
+ */
+function shortened(name) {
+  return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name;
+}
+
 /** A scatter plot. */
 export class MapPlot {
   view = new MapView();
@@ -67,6 +80,7 @@ export class MapPlot {
   stamps = new Map();
   canvas = h("canvas", { role: "img", "aria-label": "Map of the pictures" });
   overlay = h("canvas", { "aria-hidden": "true" });
+  pictures = new MapPictures(() => this.redraw());
 
   /**
    * @param {HTMLElement} box
@@ -115,12 +129,55 @@ export class MapPlot {
     pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     pen.clearRect(0, 0, this.view.width, this.view.height);
     this.places = this.view.place(points);
+    // Below the points: the mark on a picture says which class it is.
+    pen.globalAlpha = 1;
+    this.pictures.paint(pen, points, this.places, this.view);
     if (chosen.size) {
       pen.globalAlpha = DIM;
       this.paintWhere(pen, this.places, (index) => !chosen.has(index));
     }
     pen.globalAlpha = points.row.length > MANY ? 0.8 : 0.9;
     this.paintWhere(pen, this.places, chosen.size ? (index) => chosen.has(index) : () => true);
+    pen.globalAlpha = 1;
+    this.paintNames(pen, this.places);
+  }
+
+  /**
+   * The names of the groups near the middle of what is seen of each, the largest first.
+   * @param {CanvasRenderingContext2D} pen
+   * @param {Places} places
+   */
+  paintNames(pen, places) {
+    if (!this.shown) return;
+    const { points } = this.shown;
+    const { width, height } = this.view;
+    const isSeen = (/** @type {number} */ x, /** @type {number} */ y) => x >= 0 && x <= width && y >= 0 && y <= height;
+    const middles = middlesOf(points.name, points.names.length, places, isSeen);
+    const sizes = points.names.map(() => 0);
+    for (const name of points.name) sizes[name] += 1;
+    pen.font = NAME_FONT;
+    const wanted = middles
+      .flatMap((at, index) => (at ? [{ at, text: shortened(points.names[index]), n: sizes[index] }] : []))
+      .sort((one, other) => other.n - one.n)
+      .map(({ at, text }) => ({ text,
+        ...pushedInside({ at, width: pen.measureText(text).width + 12, height: NAME_HEIGHT }, this.view) }));
+    for (const index of withoutOverlap(wanted, this.view)) this.paintName(pen, wanted[index]);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} pen
+   * @param {{ at: Point, text: string, width: number, height: number }} name
+   */
+  paintName(pen, { at, text, width, height }) {
+    const style = getComputedStyle(this.box);
+    pen.fillStyle = style.getPropertyValue("--map-name");
+    pen.beginPath();
+    pen.roundRect(at.x - width / 2, at.y - height / 2, width, height, 5);
+    pen.fill();
+    pen.fillStyle = style.getPropertyValue("--ink");
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText(text, at.x, at.y + 0.5);
   }
 
   /**

@@ -21,15 +21,17 @@ export class PictureViewer {
   constructor() {
     this.element.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     this.element.addEventListener("pointerdown", (event) => this.onDown(event));
-    addEventListener("resize", () => this.fit());
+    new ResizeObserver(() => this.fit()).observe(this.element);
   }
 
   /**
    * Show a picture; the same one again changes only its words.
-   * @param {Picture} picture
+   * @param {Picture & { path?: string }} picture
    * @param {string} alt
    */
   show(picture, alt) {
+    if (picture.path) this.element.dataset.path = picture.path;
+    else delete this.element.dataset.path;
     if (this.row === picture.row) {
       this.picture?.setAttribute("alt", alt);
       return;

@@ -5,14 +5,14 @@ import { percent, plural } from "../lib/words.js";
 import { originBadge } from "./controls.js";
 import { keyHint } from "./keyBindings.js";
 import { PictureViewer } from "./pictureViewer.js";
-import { thumbElement } from "./thumb.js";
+import { fileLine, thumbElement } from "./thumb.js";
 
 /** @typedef {Api["Card"]} Card */
 /** @typedef {Card & { row: number }} Question */
 /** @typedef {Api["Thumb"]} Thumb */
 
 /**
- * Whether a card must show nothing of what the model thinks.
+ * Whether a card must show nothing of what is believed.
  * @param {Card} card
  */
 export function isHidden(card) {
@@ -63,6 +63,10 @@ export class QuestionCard {
   viewer = new PictureViewer();
   number = h("strong", { class: "numbers" });
   group = h("span", { class: "card-group" });
+  file = h("button", { type: "button", class: "quiet card-file", onclick: (/** @type {MouseEvent} */ event) => {
+    if (event.detail > 0) this.file.blur();
+    this.calls.copy();
+  } });
   said = h("span", { class: "muted card-said", role: "status" });
   why = h("p", { class: "muted card-why" });
   candidates = h("section", { class: "candidates", "aria-label": "Suggestions" });
@@ -70,20 +74,21 @@ export class QuestionCard {
   unlabelled = h("div", { class: "band-thumbs" });
 
   /**
-   * `choose(index)` takes a candidate, `sameAs(thumb)` a labelled neighbour.
-   * @param {{ choose: (index: number) => unknown, sameAs: (thumb: Thumb) => unknown, search: () => unknown }} calls
+   * `choose(index)` takes a candidate, `sameAs(thumb)` a labelled neighbour, `copy()` the path of the picture.
+   * @param {{ choose: (index: number) => unknown, sameAs: (thumb: Thumb) => unknown, search: () => unknown,
+   *   copy: () => unknown }} calls
    */
   constructor(calls) {
     this.calls = calls;
     this.element = h("div", { class: "card" },
       h("section", { class: "card-picture", "aria-label": "Picture" },
         h("div", { class: "card-head" },
-          h("div", { class: "card-line" }, this.number, this.group, this.said), this.why),
+          h("div", { class: "card-line" }, this.number, this.group, this.file, this.said), this.why),
         this.viewer.element),
       this.candidates,
       h("div", { class: "bands" },
         band("Nearest labelled", "click one: “same as this”", this.labelled),
-        band("Nearest unlabelled", "with what the model says", this.unlabelled)));
+        band("Nearest unlabelled", "with what they are called now", this.unlabelled)));
   }
 
   /**
@@ -103,9 +108,12 @@ export class QuestionCard {
     const hidden = isHidden(card);
     this.element.classList.remove("is-waiting");
     this.element.classList.toggle("is-blind", hidden);
-    this.viewer.show(card, `Picture ${card.row}: which class is it?`);
-    setText(this.number, `Question ${card.number} of ${card.of}`);
-    // Group and reason name the predicted class: part of what a blind answer must not see.
+    this.viewer.show(hidden ? { row: card.row, v: card.v } : card, `Picture ${card.row}: which class is it?`);
+    setText(this.number, card.is_live ? `Question ${card.number}` : `Question ${card.number} of ${card.of}`);
+    // A file may be called what it shows; group and reason name the predicted class. A blind answer must not see them.
+    this.file.hidden = hidden;
+    replace(this.file, hidden ? null : fileLine(card.path));
+    this.file.title = hidden ? "" : `Copy the path: ${card.path}`;
     setText(this.group, hidden || !card.group ? "" : `Group: ${card.group}`);
     setText(this.why, hidden ? "" : card.why);
     const rows = card.candidates.map((one, index) => candidateRow(one, index, this.calls.choose));

@@ -1,4 +1,4 @@
-/** The drawings of the rounds page, built from SVG elements. */
+/** The drawings of the progress page, built from SVG elements. */
 
 import { h, svg } from "../lib/dom.js";
 import { count, percent } from "../lib/words.js";
@@ -51,7 +51,7 @@ function shareLines(y) {
 function roundNumbers(rounds, x) {
   const y = CHART.height - CHART.bottom + 18;
   return rounds.map(({ number }, index) =>
-    svg("text", { x: x(index), y, "text-anchor": "middle" }, number === 0 ? "base" : String(number)));
+    svg("text", { x: x(index), y, "text-anchor": "middle" }, String(number + 1)));
 }
 
 /**
@@ -81,7 +81,7 @@ function auditMark(audit, x, y) {
 }
 
 /**
- * How the rounds went: named share and agreement as lines, audits with their intervals.
+ * How the trainings went: named share and agreement as lines, audits with their intervals.
  * @param {Round[]} rounds
  */
 export function roundsChart(rounds) {
@@ -93,9 +93,9 @@ export function roundsChart(rounds) {
     h("span", { class: `chart-key ${name}` }, text);
   const viewBox = `0 0 ${width} ${height}`;
   return h("figure", { class: "rounds-figure" },
-    h("figcaption", {}, key("is-named", "pictures in named groups"), key("is-agreed", "agreement with people's labels"),
-      key("is-audit", "accuracy by blind audit, 95 % interval")),
-    svg("svg", { class: "rounds-chart", viewBox, role: "img", "aria-label": "Shares by round" },
+    h("figcaption", {}, key("is-named", "pictures named"), key("is-agreed", "agreement with people's labels"),
+      key("is-audit", "right by blind check, 95 % interval")),
+    svg("svg", { class: "rounds-chart", viewBox, role: "img", "aria-label": "Shares by training" },
       shareLines(y), roundNumbers(rounds, x),
       line("is-named", rounds.map((round) => round.named_share), x, y),
       line("is-agreed", rounds.map((round) => round.agreement), x, y),

@@ -1,4 +1,4 @@
-/** The figures and the table of the rounds page. */
+/** What each training changed, for the progress page. */
 
 import { h } from "../lib/dom.js";
 import { count, duration, percent, plural } from "../lib/words.js";
@@ -8,11 +8,12 @@ import { auditWords, errorBar } from "./roundCharts.js";
 /** @typedef {readonly [word: string, title: string, write: (round: Round) => string]} Figure */
 
 /**
- * "Base training" or "Round 3".
- * @param {number} number
+ * "The first training" or "Training 4"; "Before any training" for what is known without one.
+ * @param {number} number counted from 0; −1 before any
  */
-export function roundWord(number) {
-  return number === 0 ? "Base training" : `Round ${count(number)}`;
+export function trainingWord(number) {
+  if (number < 0) return "Before any training";
+  return number === 0 ? "The first training" : `Training ${count(number + 1)}`;
 }
 
 /** @param {number | null} share */
@@ -20,33 +21,37 @@ function orDash(share) {
   return share === null ? "–" : percent(share);
 }
 
-/** Every figure of a round: its name, what it means, and how it is written. */
+/** Every figure of a training: its name, what it means, and how it is written. */
 const FIGURES = /** @satisfies {Record<string, Figure>} */ ({
-  labels: ["Labels", "Labels it learned from, first labels included", (round) => count(round.n_labels)],
-  answers: ["Answers", "Confirmed answers that it learned from", (round) => count(round.n_answers)],
-  classes: ["Classes", "Classes that people named", (round) => count(round.n_classes)],
-  groups: ["Groups named", "Groups with a name, of all that the model looks for",
-    (round) => `${count(round.n_named)} of ${count(round.n_slots)}`],
-  named: ["Pictures named", "Share of the pictures in groups with a name", (round) => percent(round.named_share)],
+  answers: ["Answers", "Answers that it learned from", (round) => count(round.n_answers)],
+  classes: ["Classes", "Classes that had a name by then", (round) => count(round.n_classes)],
+  named: ["Pictures named", "Share of the pictures that the model put into a class with a name",
+    (round) => percent(round.named_share)],
   agreement: ["Agreement", "Share of the people's labels that the model would give too",
     (round) => orDash(round.agreement)],
-  moved: ["Moved", "Share of the pictures that changed their class against the round before",
+  moved: ["Moved", "Share of the pictures that the model puts elsewhere than the training before did",
     (round) => orDash(round.moved_share)],
+});
+/** What only those who know the method ask for. */
+const EXPERT_FIGURES = /** @satisfies {Record<string, Figure>} */ ({
+  labels: ["Labels", "Labels it learned from, those known at the start included", (round) => count(round.n_labels)],
+  groups: ["Groups with a name", "Of all groups that the model looks for",
+    (round) => `${count(round.n_named)} of ${count(round.n_slots)}`],
   time: ["Time", "How long it took", (round) => duration(round.seconds)],
 });
-const TILES = [FIGURES.answers, FIGURES.classes, FIGURES.named, FIGURES.agreement, FIGURES.moved];
 
 // ------------------------------------------------------------------------------------------- before and after
 
 /**
- * The last round in one sentence.
+ * The last training in one sentence.
  * @param {Round[]} rounds at least one
  */
 export function headline(rounds) {
   const last = rounds[rounds.length - 1];
   const before = rounds.at(-2);
   const share = percent(last.named_share);
-  const named = `${roundWord(last.number)} is done: ${share} of the pictures are in groups with a name`;
+  const knew = `${trainingWord(last.number)} knew ${plural(last.n_classes, "class", "classes")}`;
+  const named = `${knew} and put ${share} of the pictures into classes with a name`;
   if (!before) return `${named}.`;
   const points = Math.round((last.named_share - before.named_share) * 100);
   const more = `${plural(Math.abs(points), "point")} ${points > 0 ? "more" : "fewer"} than before`;
@@ -56,19 +61,20 @@ export function headline(rounds) {
 }
 
 /**
- * The figures of the last round, with those of the round before.
+ * The figures of the last training, with those of the one before.
  * @param {Round[]} rounds at least one
  */
 export function tiles(rounds) {
   const last = rounds[rounds.length - 1];
   const before = rounds.at(-2);
-  return h("div", { class: "tiles" }, TILES.map(([word, title, write]) => h("div", { class: "tile", title },
+  const tile = (/** @type {Figure} */ [word, title, write]) => h("div", { class: "tile", title },
     h("span", { class: "tile-label" }, word),
     h("strong", { class: "tile-number numbers" }, write(last)),
-    before ? h("span", { class: "muted numbers" }, `before: ${write(before)}`) : null)));
+    before ? h("span", { class: "muted numbers" }, `before: ${write(before)}`) : null);
+  return h("div", { class: "tiles" }, Object.values(FIGURES).filter(([, , write]) => write(last) !== "–").map(tile));
 }
 
-// ------------------------------------------------------------------------------------------------------- table
+// ------------------------------------------------------------------------------------------------------ tables
 
 /** @param {string} text */
 function muted(text) {
@@ -78,33 +84,42 @@ function muted(text) {
 /** @param {Round} round */
 function changesCell(round) {
   if (!round.changes.length) return muted(round.number === 0 ? "–" : "none");
-  return h("details", {}, h("summary", {}, plural(round.changes.length, "change")),
-    h("ul", { class: "changes" }, round.changes.map((text) => h("li", {}, text))));
-}
-
-/** @param {Round} round */
-function auditCell({ audit }) {
-  return audit ? [errorBar(audit), muted(auditWords(audit))] : muted("no audit");
-}
-
-/** @param {Round} round */
-function row(round) {
-  return h("tr", {},
-    h("th", { scope: "row" }, roundWord(round.number)),
-    Object.values(FIGURES).map(([, , write]) => h("td", { class: "numbers" }, write(round))),
-    h("td", { class: "audit-cell" }, auditCell(round)),
-    h("td", { class: "changes-cell" }, changesCell(round)));
+  return h("ul", { class: "changes" }, round.changes.map((text) => h("li", {}, text)));
 }
 
 /**
- * All rounds, the last one first.
- * @param {Round[]} rounds
+ * What a blind check found, drawn and in words.
+ * @param {Api["AuditScore"]} audit
  */
-export function roundsTable(rounds) {
-  const columns = [["Round", ""], ...Object.values(FIGURES),
-    ["Audit accuracy", "Share of right answers in a blind sample"], ["What changed", "Which group carries which name"]];
-  const headings = columns.map(([word, title]) => h("th", { scope: "col", title }, word));
+export function auditResult(audit) {
+  return [errorBar(audit), muted(auditWords(audit))];
+}
+
+/**
+ * A table with one line per training, the last one first.
+ * @param {Round[]} rounds
+ * @param {Figure[]} figures
+ * @param {readonly [word: string, title: string, name: string, build: (round: Round) => Child]} last
+ */
+function table(rounds, figures, [word, title, name, build]) {
+  const columns = [["", ""], ...figures, [word, title]];
+  const row = (/** @type {Round} */ round) => h("tr", {},
+    h("th", { scope: "row" }, trainingWord(round.number)),
+    figures.map(([, , write]) => h("td", { class: "numbers" }, write(round))),
+    h("td", { class: name }, build(round)));
   return h("div", { class: "table-frame" }, h("table", { class: "rounds-table" },
-    h("thead", {}, h("tr", {}, headings)),
+    h("thead", {}, h("tr", {}, columns.map(([text, meaning]) => h("th", { scope: "col", title: meaning }, text)))),
     h("tbody", {}, [...rounds].reverse().map(row))));
+}
+
+/** @param {Round[]} rounds */
+export function trainingsTable(rounds) {
+  return table(rounds, Object.values(FIGURES), ["Checked blind", "Share of right names in a blind sample", "audit-cell",
+    ({ audit }) => (audit ? auditResult(audit) : muted("not checked"))]);
+}
+
+/** @param {Round[]} rounds */
+export function expertsTable(rounds) {
+  return table(rounds, Object.values(EXPERT_FIGURES),
+    ["What changed", "Which group carries which name", "changes-cell", changesCell]);
 }

@@ -32,6 +32,17 @@ export class RubberBand {
     box.addEventListener("pointermove", (event) => this.drag(event));
     box.addEventListener("pointerup", (event) => this.end(event));
     box.addEventListener("pointercancel", () => this.drop());
+    box.addEventListener("click", (event) => this.tap(event));
+  }
+
+  /**
+   * A finger has no Ctrl key: each tap marks or unmarks one picture. A drag scrolls.
+   * @param {MouseEvent} event
+   */
+  tap(event) {
+    if (/** @type {PointerEvent} */ (event).pointerType !== "touch") return;
+    const place = this.cells().findIndex((cell) => cell === targetOf(event).closest("[data-row]"));
+    if (place >= 0) this.marks.toggle(place);
   }
 
   cells() {

@@ -4,12 +4,15 @@ import { h, setText, targetOf } from "../lib/dom.js";
 import { plural } from "../lib/words.js";
 import { openDialog } from "./dialogs.js";
 import { thumbElement } from "./thumb.js";
+import { tickAllButton } from "./tickDialog.js";
 
-const KEYS = [..."123456789abc"];
+// Not A, which ticks all, nor C, which copies a path.
+const KEYS = [..."123456789qwe"];
 /** Pictures that can be ticked. */
 export const N_ASKED = KEYS.length;
 
-const MOVES = new Map([["ArrowLeft", -1], ["ArrowRight", 1], ["ArrowUp", -6], ["ArrowDown", 6]]);
+const MOVES = new Map([["ArrowLeft", -1], ["ArrowRight", 1], ["ArrowUp", -1], ["ArrowDown", 1]]);
+const VERTICAL = new Set(["ArrowUp", "ArrowDown"]);
 const HOW_TO = "The nearest pictures. Tick those that surely belong to it; leave the rest.";
 
 /** @typedef {import("./thumb.js").ShownPicture} ShownPicture */
@@ -48,15 +51,28 @@ class Ticks {
     this.showNumber();
   }
 
+  /** All of them, or none where all are ticked. */
+  toggleAll() {
+    const isFull = this.chosen.size === this.elements.length;
+    for (const element of this.elements) {
+      if (this.chosen.has(Number(element.dataset.row)) === isFull) this.toggle(element);
+    }
+  }
+
   showNumber() {
     const { size } = this.chosen;
     setText(this.confirm, size ? `Label ${plural(size + 1, "picture")}` : "Only the one asked about");
   }
 
-  /** @param {number} step */
-  moveFocus(step) {
+  /**
+   * @param {string} key
+   * @param {number} step
+   */
+  moveFocus(key, step) {
     const from = this.elements.findIndex((element) => element === document.activeElement);
-    this.elements[from < 0 ? 0 : from + step]?.focus();
+    // How many stand in a line depends on the width of the window.
+    const line = this.elements.filter((element) => element.offsetTop === this.elements[0].offsetTop).length;
+    this.elements[from < 0 ? 0 : from + step * (VERTICAL.has(key) ? line : 1)]?.focus();
   }
 
   /**
@@ -67,21 +83,22 @@ class Ticks {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const ticked = this.elements[KEYS.indexOf(event.key.toLowerCase())];
     const step = MOVES.get(event.key);
-    if (ticked) this.toggle(ticked);
+    if (event.key.toLowerCase() === "a") this.toggleAll();
+    else if (ticked) this.toggle(ticked);
     else if (event.key === "Enter" && !targetOf(event).matches(".also-back")) {
       event.preventDefault();
       close([...this.chosen]);
     } else if (step) {
       event.preventDefault();
-      this.moveFocus(step);
+      this.moveFocus(event.key, step);
     }
   }
 }
 
 function keysLine() {
   const key = (/** @type {string} */ name) => h("kbd", {}, name);
-  return h("p", { class: "hint grow" }, key("1"), "–", key("9"), " ", key("A"), "–", key("C"), " tick ",
-    key("Enter"), " confirm ", key("Esc"), " store nothing");
+  return h("p", { class: "hint grow" }, key("1"), "–", key("9"), " ", key("Q"), key("W"), key("E"), " tick ",
+    key("A"), " all ", key("Enter"), " confirm ", key("Esc"), " store nothing");
 }
 
 /**
@@ -101,7 +118,7 @@ export function askSameClass(name, asked, thumbs) {
         h("p", { class: "muted" }, HOW_TO),
         h("div", { class: "also" }, thumbElement(asked, { size: 320, caption: false, badges: "none", peek: false }),
           h("div", { class: "also-grid" }, ticks.elements)),
-        h("div", { class: "dialog-buttons" }, keysLine(),
+        h("div", { class: "dialog-buttons" }, keysLine(), tickAllButton(() => ticks.toggleAll()),
           h("button", { type: "button", class: "button also-back", onclick: () => close(null) }, "Cancel"),
           ticks.confirm),
       ];

@@ -3,8 +3,8 @@
 import { LONGEST_PERSON, onWho, setWho, who } from "../lib/annotator.js";
 import { byId, setText } from "../lib/dom.js";
 import { onRefusal, onSaving } from "../lib/net.js";
-import { onState, refreshState, watchJob } from "../lib/polling.js";
-import { count, percent, plural, wordFor } from "../lib/words.js";
+import { onFigures, onState, refreshState, watchJob } from "../lib/polling.js";
+import { capital, count, percent, plural, wordFor } from "../lib/words.js";
 import { askDialog } from "./dialogs.js";
 import { FAILED, leftWord, setBar, shareDone, stageWord } from "./jobPanel.js";
 import { toast } from "./toast.js";
@@ -40,7 +40,11 @@ function showCount(name, n, one, many) {
 function showState(state) {
   showCount("answers", state.n_answers, "answer so far", "answers so far");
   showCount("found", state.n_novel, "class found by you", "classes found by you");
-  showCount("left", state.n_open, "question left", "questions left");
+}
+
+/** @param {Api["Figures"] | null} figures */
+function showFigures(figures) {
+  setText(part("figure"), figures ? capital(figures.headline) : "");
 }
 
 /** @param {Api["Job"]} job */
@@ -100,6 +104,7 @@ async function askWho() {
 export function startStatusBar() {
   onRefusal((sentence) => toast(sentence, { isError: true }));
   onState(showState);
+  onFigures(showFigures);
   onWho((name) => setText(part("who"), name));
   part("who").parentElement?.addEventListener("click", askWho);
   showSaving();

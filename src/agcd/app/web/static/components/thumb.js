@@ -1,15 +1,17 @@
 /** Pictures: their addresses, their small form with name and badge, and a larger look on hover. */
 
 import { h } from "../lib/dom.js";
+import { fileParts } from "../lib/words.js";
 
 const BADGES = {
   human: { text: "✓", title: "labelled by a person" },
   page: { text: "page", title: "accepted by page" },
-  model: { text: "model", title: "what the model says" },
+  answers: { text: "guess", title: "what the answers so far say" },
+  model: { text: "guess", title: "what the model says" },
 };
 
 /** @typedef {keyof typeof BADGES} By */
-/** @typedef {Picture & { name?: string | null, by?: By | null }} ShownPicture */
+/** @typedef {Picture & { name?: string | null, by?: By | null, path?: string }} ShownPicture */
 
 /**
  * The address of a picture.
@@ -44,8 +46,37 @@ function altText(picture) {
 }
 
 /**
- * `badges` "people": none for the model's. `peek`: a larger look on hover. `label` is for screen readers.
- * @typedef {{ size?: 96 | 160 | 320, caption?: boolean, badges?: "all" | "people" | "none", peek?: boolean,
+ * What its words are when the pointer rests on it: the class, and where the file is.
+ * @param {ShownPicture} picture
+ */
+function titleOf(picture) {
+  return [picture.name, picture.path].filter(Boolean).join("\n") || null;
+}
+
+/**
+ * @param {ShownPicture} picture
+ * @param {boolean | "file"} caption
+ */
+function captionOf(picture, caption) {
+  if (!caption) return null;
+  return [caption === "file" ? null : h("span", { class: "thumb-name" }, picture.name ?? "–"),
+    picture.path ? fileLine(picture.path) : null];
+}
+
+/**
+ * The name of a file, shortened in its middle where room is short.
+ * @param {string} path
+ */
+export function fileLine(path) {
+  const [start, end] = fileParts(path);
+  return h("span", { class: "thumb-file", title: path },
+    h("span", { class: "file-start" }, start), h("span", { class: "file-end" }, end));
+}
+
+/**
+ * `caption` "file": the name of the file alone. `badges` "people": none for the model's. `peek`: a larger look on
+ * hover. `label` is for screen readers, before the words that are seen.
+ * @typedef {{ size?: 96 | 160 | 320, caption?: boolean | "file", badges?: "all" | "people" | "none", peek?: boolean,
  *   onclick?: (event: MouseEvent) => unknown, label?: string, class?: string, lazy?: boolean }} ThumbOptions
  */
 
@@ -57,26 +88,33 @@ function altText(picture) {
  */
 export function thumbElement(picture, options = {}) {
   const { size = 160, caption = true, badges = "all", peek = true, onclick, label, lazy } = options;
-  const showsBadge = badges === "all" || (badges === "people" && picture.by !== "model");
-  const properties = { class: `thumb ${options.class ?? ""}`.trim(), dataset: { row: picture.row },
-    title: picture.name, ...(onclick ? { type: "button", onclick, "aria-label": label } : {}) };
+  const showsBadge = badges === "all" || (badges === "people" && picture.by !== "model" && picture.by !== "answers");
+  const properties = { class: `thumb ${options.class ?? ""}`.trim(), title: titleOf(picture),
+    dataset: { row: picture.row, ...(picture.path ? { path: picture.path } : {}) },
+    ...(onclick ? { type: "button", onclick } : {}) };
   const element = h(onclick ? "button" : "span", properties,
     h("span", { class: "thumb-picture" },
-      h("img", { src: imageUrl(picture, size), alt: altText(picture), loading: lazy ? "lazy" : null,
+      h("img", { src: imageUrl(picture, size), alt: label ?? altText(picture), loading: lazy ? "lazy" : null,
         draggable: "false" }),
       showsBadge ? byBadge(picture.by) : null),
-    caption ? h("span", { class: "thumb-name" }, picture.name ?? "–") : null);
+    captionOf(picture, caption));
   if (peek) PEEK.follow(element, picture);
   return element;
 }
 
 /**
- * Pictures in a row that only show something.
+ * Pictures in a row; where `onclick` is given a click on one calls it with its place.
  * @param {ShownPicture[]} pictures
+ * @param {(index: number) => unknown} [onclick]
  */
-export function thumbRow(pictures) {
-  return h("div", { class: "thumb-row" },
-    pictures.map((picture) => thumbElement(picture, { caption: false, badges: "people", lazy: true })));
+export function thumbRow(pictures, onclick) {
+  return h("div", { class: "thumb-row" }, pictures.map((picture, index) => {
+    const element = thumbElement(picture, { caption: false, badges: "people", lazy: true,
+      ...(onclick ? { onclick: () => onclick(index), label: `Look at picture ${picture.row}` } : {}) });
+    // The row is reached by a key of its card; Tab goes from card to card.
+    if (onclick) element.setAttribute("tabindex", "-1");
+    return element;
+  }));
 }
 
 const PEEK_SIZE = 320;
@@ -130,7 +168,8 @@ function showBeside(element, picture) {
   const top = Math.max(8, Math.min(place.top - PEEK_SIZE / 3, innerHeight - PEEK_SIZE - 56));
   const box = h("div", { class: "peek", "aria-hidden": "true", popover: "manual",
     style: { left: `${Math.max(8, left)}px`, top: `${top}px` } },
-    h("img", { src: imageUrl(picture, PEEK_SIZE), alt: "" }), h("span", {}, picture.name ?? "no class yet"));
+    h("img", { src: imageUrl(picture, PEEK_SIZE), alt: "" }), h("span", {}, picture.name ?? "no class yet"),
+    picture.path ? fileLine(picture.path) : null);
   document.body.append(box);
   box.showPopover?.();
   return box;

@@ -1,6 +1,6 @@
 /** The dialog in which pictures are ticked, in one or two columns, and named. */
 
-import { h, replace, setText } from "../lib/dom.js";
+import { h, isTyping, replace, setText, targetOf } from "../lib/dom.js";
 import { api } from "../lib/net.js";
 import { plural } from "../lib/words.js";
 import { plainButton, smallLabel } from "./controls.js";
@@ -52,20 +52,23 @@ function knownNames() {
 function tickList({ label, thumbs, ticked = thumbs.length, withLabelled = false }, onchange) {
   const first = thumbs.filter((thumb) => withLabelled || thumb.by !== "human").slice(0, ticked);
   const chosen = new Set(first.map((thumb) => thumb.row));
-  const tile = (/** @type {Thumb} */ thumb) => {
-    const show = () => tick.setAttribute("aria-pressed", String(chosen.has(thumb.row)));
-    const toggle = () => {
-      if (!chosen.delete(thumb.row)) chosen.add(thumb.row);
-      show();
-      onchange();
-    };
-    const tick = thumbElement(thumb,
-      { caption: false, badges: "people", class: "tick", label: `Picture ${thumb.row}`, onclick: toggle });
+  const show = () => tiles.forEach((tile, index) =>
+    tile.setAttribute("aria-pressed", String(chosen.has(thumbs[index].row))));
+  const toggle = (/** @type {number} */ row) => {
+    if (!chosen.delete(row)) chosen.add(row);
     show();
-    return tick;
+    onchange();
   };
-  const elements = [smallLabel(label), h("div", { class: "ticks" }, thumbs.map(tile))];
-  return { elements, rows: () => thumbs.map((thumb) => thumb.row).filter((row) => chosen.has(row)) };
+  const tiles = thumbs.map((thumb) => thumbElement(thumb, { caption: "file", badges: "people", class: "tick",
+    label: `Picture ${thumb.row}`, onclick: () => toggle(thumb.row) }));
+  show();
+  const setAll = (/** @type {boolean} */ isTicked) => {
+    for (const { row } of thumbs) chosen[isTicked ? "add" : "delete"](row);
+    show();
+  };
+  return { elements: [smallLabel(label), h("div", { class: "ticks" }, tiles)], setAll,
+    isFull: () => chosen.size === thumbs.length,
+    rows: () => thumbs.map((thumb) => thumb.row).filter((row) => chosen.has(row)) };
 }
 
 /**
@@ -82,7 +85,15 @@ function tickColumn({ heading, facts, name = null, groups = [], shown = [], isFi
     shown.length ? [smallLabel("Labelled by people"), thumbRow(shown)] : null);
   /** @returns {Said} */
   const said = () => ({ name: field?.value.trim() ?? null, rows: lists.flatMap((list) => list.rows()) });
-  return { element, said };
+  return { element, said, lists };
+}
+
+/**
+ * Ticks all, or none where all are.
+ * @param {() => void} run
+ */
+export function tickAllButton(run) {
+  return h("button", { type: "button", class: "button tick-all", onclick: run }, "Tick all ", h("kbd", {}, "A"));
 }
 
 /**
@@ -101,13 +112,23 @@ function tickForm({ text, yes, columns, problem }, close) {
     event.preventDefault();
     if (!send.disabled) close(said());
   };
+  const tickAll = () => {
+    const lists = built.flatMap((column) => column.lists);
+    const isTicked = !lists.every((list) => list.isFull());
+    for (const list of lists) list.setAll(isTicked);
+    check();
+  };
+  const key = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "a" && !event.ctrlKey && !event.metaKey && !isTyping(targetOf(event))) tickAll();
+  };
   const message = h("span", { class: "muted dialog-message", role: "status" });
   const send = h("button", { type: "submit", class: "button primary" }, yes);
   const built = columns.map((column) => tickColumn(column, check));
   check();
-  return h("form", { onsubmit: submit }, h("p", { class: "muted" }, text), knownNames(),
+  return h("form", { onsubmit: submit, onkeydown: key }, h("p", { class: "muted" }, text), knownNames(),
     h("div", { class: columns.length > 1 ? "columns" : "" }, built.map((column) => column.element)),
-    h("div", { class: "dialog-buttons" }, message, plainButton("Cancel", () => close(null)), send));
+    h("div", { class: "dialog-buttons" }, message, tickAllButton(tickAll),
+      plainButton("Cancel", () => close(null)), send));
 }
 
 /**

@@ -1,5 +1,6 @@
 /** What the colours of the map mean: each way to colour sorts the points into groups with a colour and a name. */
 
+import { middlesOf } from "./mapNames.js";
 import { SURENESS_WORDS, unsureness } from "./words.js";
 
 // After Paul Tol's schemes for colour-blind readers: cool hues for known classes, warm ones for those found later; each
@@ -20,23 +21,33 @@ const GREY = "#aab4c3";
 
 /** The colours of classes: a class keeps its own in all rounds. */
 export class ClassColours {
-  /** @type {Map<string, string>} */
-  #colours = new Map();
-  #nCool = 0;
-  #nWarm = 0;
+  /** @type {Map<string, { colour: string, at: Point }>} */
+  #held = new Map();
 
   /**
-   * Those that ask first get the most different colours.
+   * The colour of a class whose middle is `at`: of its kind's colours the one whose nearest holder is farthest away, so
+   * that neighbours differ however many classes there are. Those that ask first choose first.
    * @param {string} name
    * @param {boolean} isNew
+   * @param {Point} at
    */
-  of(name, isNew) {
+  of(name, isNew, at) {
     const key = `${isNew} ${name}`;
-    const known = this.#colours.get(key);
-    if (known !== undefined) return known;
-    const colour = isNew ? WARM[this.#nWarm++ % WARM.length] : COOL[this.#nCool++ % COOL.length];
-    this.#colours.set(key, colour);
+    const known = this.#held.get(key);
+    if (known) return known.colour;
+    const rooms = (isNew ? WARM : COOL).map((colour) => ({ colour, room: this.#nearestHolder(colour, at) }));
+    const { colour } = rooms.reduce((best, one) => (one.room > best.room ? one : best));
+    this.#held.set(key, { colour, at });
     return colour;
+  }
+
+  /**
+   * @param {string} colour
+   * @param {Point} at
+   */
+  #nearestHolder(colour, at) {
+    const holders = [...this.#held.values()].filter((one) => one.colour === colour);
+    return Math.min(Infinity, ...holders.map((one) => Math.hypot(one.at.x - at.x, one.at.y - at.y)));
   }
 }
 
@@ -50,9 +61,11 @@ function byClass(points, colours) {
   const sizes = points.names.map(() => 0);
   for (const name of points.name) sizes[name] += 1;
   const order = points.names.map((_, index) => index).sort((a, b) => sizes[b] - sizes[a]);
-  for (const index of order) colours.of(points.names[index], points.is_new[index]);
-  const kinds = points.names.map((name, index) =>
-    ({ name, colour: colours.of(name, points.is_new[index]), isNew: points.is_new[index] }));
+  const middles = middlesOf(points.name, points.names.length, points);
+  const colourOf = (/** @type {number} */ index) =>
+    colours.of(points.names[index], points.is_new[index], middles[index] ?? { x: 0, y: 0 });
+  order.forEach(colourOf);
+  const kinds = points.names.map((name, index) => ({ name, colour: colourOf(index), isNew: points.is_new[index] }));
   return { kinds, of: (index) => points.name[index], order };
 }
 

@@ -118,3 +118,14 @@ export function pointIn(box, event) {
   const place = box.getBoundingClientRect();
   return { x: event.clientX - place.left, y: event.clientY - place.top };
 }
+
+const TEXTLESS_INPUTS = new Set(["checkbox", "radio", "button", "submit", "reset", "range", "color", "file"]);
+
+/**
+ * Whether keys pressed here write text.
+ * @param {HTMLElement} element
+ */
+export function isTyping(element) {
+  if (element.isContentEditable || element.matches?.("textarea, select")) return true;
+  return element instanceof HTMLInputElement && !TEXTLESS_INPUTS.has(element.type);
+}

@@ -5,11 +5,13 @@ import { Signal, whenKnown } from "./signal.js";
 
 const POLL_RUNNING_MS = 1000;
 const POLL_IDLE_MS = 5000;
+const ROUND_KINDS = new Set(["round", "start", "train"]);
 /** @type {Api["Job"]} */
 const STARTING = { state: "running", kind: null, stage: "starting", done: 0, total: 0, seconds: 0, left: null,
   error: null, loss: [] };
 
 const state = new Signal(/** @type {Api["State"] | null} */ (null));
+const figures = new Signal(/** @type {Api["Figures"] | null} */ (null));
 const job = new Signal(/** @type {Api["Job"] | null} */ (null));
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
@@ -18,7 +20,34 @@ let turn = 0;
 /** @param {Api["State"]} found */
 function takeState(found) {
   // Answers may overtake each other: never go back behind an event that was shown already.
-  if (!state.value || found.last_event >= state.value.last_event) state.set(found);
+  if (state.value && found.last_event < state.value.last_event) return;
+  const isNews = found.last_event !== state.value?.last_event || found.view !== state.value.view;
+  state.set(found);
+  if (isNews) refreshFigures();
+}
+
+let isAsking = false;
+let isStale = false;
+
+/** How good the names are takes the server a moment: it is asked after the answers, one request at a time. */
+async function refreshFigures() {
+  isStale = true;
+  if (isAsking) return;
+  isAsking = true;
+  while (isStale) {
+    isStale = false;
+    const found = await api.get("/api/figures", {}, { quiet: true, retries: 0 }).catch(() => null);
+    if (found) figures.set(found);
+  }
+  isAsking = false;
+}
+
+/**
+ * Call back with how good the names are, now (where known) and after every change.
+ * @param {(figures: Api["Figures"]) => unknown} callback
+ */
+export function onFigures(callback) {
+  return figures.follow(whenKnown(callback));
 }
 
 onAnswer((answer) => {
@@ -58,7 +87,7 @@ export function onRoundDone(callback) {
   let wasRunning = false;
   watchJob((found) => {
     if (wasRunning && found.state === "done") callback();
-    wasRunning = found.state === "running" && found.kind === "round";
+    wasRunning = found.state === "running" && ROUND_KINDS.has(found.kind ?? "");
   });
 }
 
@@ -75,8 +104,9 @@ async function poll() {
 /** @param {Api["Job"]} found */
 function takeJob(found) {
   const hasEnded = job.value?.state === "running" && found.state !== "running";
+  const isFurther = found.stage !== job.value?.stage;
   job.set(found);
-  if (hasEnded) refreshState().catch(() => {});
+  if (hasEnded || isFurther) refreshState().catch(() => {});
 }
 
 /**

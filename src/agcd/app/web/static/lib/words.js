@@ -59,3 +59,45 @@ export function unsureness(margin) {
 
 /** The words for unsureness(), by its number. */
 export const SURENESS_WORDS = Object.freeze(SURENESS);
+
+/**
+ * "about 83 %" → "About 83 %".
+ * @param {string} text
+ */
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/**
+ * The last part of a path.
+ * @param {string} path
+ */
+export function fileName(path) {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+const END_LETTERS = 11;
+
+/**
+ * The name of a file in two parts: the first may be cut where room is short, the end tells one file from the next.
+ * @param {string} path
+ * @returns {[start: string, end: string]}
+ */
+export function fileParts(path) {
+  const letters = [...(path.split("/").at(-1) ?? "")];
+  return [letters.slice(0, -END_LETTERS).join(""), letters.slice(-END_LETTERS).join("")];
+}
+
+/** With fewer answers than this, that they agree says little. */
+export const FEW_ANSWERS = 5;
+
+/**
+ * "5 of 5 answers agree".
+ * @param {number} nAgree
+ * @param {number} nSaid
+ */
+export function agreeWords(nAgree, nSaid) {
+  if (nSaid === 0) return "no answer inside yet";
+  if (nSaid === 1) return nAgree ? "1 answer" : "1 answer, another name";
+  return `${count(nAgree)} of ${count(nSaid)} answers agree`;
+}

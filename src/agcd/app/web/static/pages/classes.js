@@ -1,13 +1,16 @@
 /** The class board: one card per class or unnamed group, and everything that can be done to it. */
 
-import { boardCard, isPossible } from "../components/boardCard.js";
+import { AlikeStrip } from "../components/alikeStrip.js";
+import { boardCard, boardLine, isPossible, shownOf } from "../components/boardCard.js";
 import { sayDone, signed, undoLast } from "../components/changes.js";
-import { mergeWith, nameOrRename, splitInTwo } from "../components/classDialogs.js";
+import { mergeCards, mergeWith, nameOrRename, splitInTwo } from "../components/classDialogs.js";
 import { selectField, spacer } from "../components/controls.js";
+import { copyPathMeant } from "../components/copyPath.js";
 import { confirmDialog } from "../components/dialogs.js";
 import { growByPages } from "../components/growDialog.js";
 import { actionButton, bindKeys, keyHint } from "../components/keyBindings.js";
 import { Pager } from "../components/pager.js";
+import { lookAt } from "../components/pictureDialog.js";
 import { StableList } from "../components/stableList.js";
 import { startStatusBar } from "../components/statusBar.js";
 import { toast } from "../components/toast.js";
@@ -16,18 +19,25 @@ import { latest } from "../lib/async.js";
 import { byId, h, replace, setText, targetOf } from "../lib/dom.js";
 import { api } from "../lib/net.js";
 import { onRoundDone } from "../lib/polling.js";
-import { count, plural, wordFor } from "../lib/words.js";
+import { keptByTab } from "../lib/storage.js";
+import { plural, wordFor } from "../lib/words.js";
 
 const DEFAULTS = { sort: "size", text: "", page: "0" };
 /** @type {[string, string][]} */
-const SORTS = [["size", "largest first"], ["name", "by name"], ["purity", "least pure first"],
+const SORTS = [["size", "largest first"], ["name", "by name"], ["agreement", "least agreement first"],
   ["conflicts", "conflicts first"], ["new", "found by you first"]];
-const HINTS = { rename: "name", grow: "grow", merge: "merge", split: "split", ask: "ask border cases", retire: "retire",
-  show: "show all", undo: "undo", sheet: "all keys" };
+const HINTS = { rename: "name", grow: "grow", merge: "merge", split: "split", look: "look at border cases",
+  ask: "ask about them", retire: "retire", show: "show all", undo: "undo", sheet: "all keys" };
 const SEARCH_WAIT_MS = 200;
 const N_TO_ASK = 5;
 
 /** @typedef {Api["BoardCard"]} BoardCard */
+
+/** What the tab was last shown as, or "auto": lines where there are many. */
+function keptView() {
+  const view = keptByTab.get("board-view");
+  return view === "cards" || view === "lines" ? view : "auto";
+}
 
 /** @param {BoardCard} card */
 async function askBorder(card) {
@@ -68,8 +78,14 @@ class ClassBoard {
   latest = latest();
   pager = new Pager((page) => this.turnTo(page));
   box = h("div", { class: "class-cards" });
+  /** @type {Api["Board"]["view"]} */
+  view = "cards";
+  calls = { run: (/** @type {string} */ name) => this.run(name),
+    look: (/** @type {Api["Thumb"][]} */ thumbs, /** @type {number} */ index) => this.look(thumbs, index) };
   /** @type {StableList<BoardCard, string>} */
-  list = new StableList(this.box, (card) => card.key, (card) => boardCard(card, (name) => this.run(name)));
+  list = new StableList(this.box, (card) => card.key,
+    (card) => (this.view === "lines" ? boardLine : boardCard)(card, this.calls));
+  alike = new AlikeStrip((pair) => this.finish(mergeCards(pair.one, pair.into)));
   facts = h("span", { class: "muted" });
   search = this.searchField();
 
@@ -80,7 +96,7 @@ class ClassBoard {
       this.box.addEventListener(name, (event) => this.markFrom(targetOf(event)));
     }
     this.bind();
-    main.append(this.head(), this.box);
+    main.append(this.head(), this.alike.element, this.box);
     // The groups of the old round are gone.
     onRoundDone(() => this.load());
   }
@@ -111,6 +127,7 @@ class ClassBoard {
     return h("header", { class: "page-head board-head" },
       h("div", { class: "toolbar-row" }, h("h1", {}, "Classes"), this.facts, spacer(),
         this.search, selectField("Sort", SORTS, this.choices.sort, (sort) => this.choose({ sort })), this.pager.element,
+        actionButton("view", { class: "small", label: "Cards or lines" }),
         actionButton("undo", { class: "small", label: "Undo" })),
       h("p", { class: "hint board-hint" }, h("span", {}, "On the marked card:"), hints));
   }
@@ -129,10 +146,13 @@ class ClassBoard {
       grow: tool("grow", "Grow by pages", "w"),
       merge: tool("merge", "Merge with another", "m"),
       split: tool("split", "Split in two", "p"),
+      look: tool("look", "Look at the pictures at its border", "v"),
       ask: tool("ask", "Ask about its border cases", "q"),
       retire: tool("retire", "Retire", "r"),
       show: tool("show", "Show all its pictures in the grid", "g"),
       undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => undoLast(() => this.load()) },
+      view: { label: "Cards or lines", key: "t", run: () => this.turnView() },
+      copy: { label: "Copy the path of the picture pointed at", key: "c", run: copyPathMeant },
       search: { label: "Search a class", key: "/", run: () => this.search.focus() },
       before: { label: "Page before", key: "PageUp", run: () => this.pager.turn(-1) },
       after: { label: "Next page", key: "PageDown", run: () => this.pager.turn(1) },
@@ -143,7 +163,8 @@ class ClassBoard {
 
   /** Ask for the board again and draw what changed; scroll and focus stay. */
   async load() {
-    const asked = api.get("/api/board", this.choices);
+    const asked = api.get("/api/board", { ...this.choices, view: keptView() });
+    this.alike.load();
     const board = await this.latest(asked).catch((error) => this.showEmpty(error.message));
     if (!board) return;
     if (board.page > 0 && board.page >= board.n_pages) this.turnTo(Math.max(0, board.n_pages - 1));
@@ -154,9 +175,11 @@ class ClassBoard {
   draw(board) {
     const hadFocus = this.box.contains(document.activeElement);
     this.cards = board.cards;
+    if (board.view !== this.view) this.list.shown.clear();
+    this.view = board.view;
+    this.box.className = board.view === "lines" ? "class-lines" : "class-cards";
     this.list.draw(board.cards);
-    const round = board.round === null ? "" : ` after round ${count(board.round)}`;
-    setText(this.facts, `${plural(board.n_cards, "class or group", "classes and groups")}${round}`);
+    setText(this.facts, plural(board.n_cards, "class or group", "classes and groups"));
     this.pager.show(board.page, board.n_pages);
     if (!board.cards.length) this.showEmpty(this.noneText());
     this.mark();
@@ -166,7 +189,7 @@ class ClassBoard {
 
   noneText() {
     if (this.choices.text) return `No class or group is called “${this.choices.text}”.`;
-    return "There is no class yet. Label some pictures, or train the first round.";
+    return "There is no class yet. Label some pictures first.";
   }
 
   /**
@@ -182,6 +205,11 @@ class ClassBoard {
     Object.assign(this.choices, { page: "0", ...choices });
     keepInUrl(this.choices, DEFAULTS);
     await this.load();
+  }
+
+  async turnView() {
+    keptByTab.set("board-view", this.view === "lines" ? "cards" : "lines");
+    await this.choose({});
   }
 
   /** @param {number} page */
@@ -237,12 +265,27 @@ class ClassBoard {
     this.focusCard(this.cards[this.cards.findIndex((card) => card === current) + step]);
   }
 
+  /**
+   * Look at pictures of a card, and name them.
+   * @param {Api["Thumb"][]} thumbs
+   * @param {number} index
+   */
+  async look(thumbs, index) {
+    if (thumbs.length && (await lookAt(thumbs, index))) await this.load();
+  }
+
   /** @param {string} name */
   async run(name) {
     const card = this.current();
     if (!card || !isPossible(name, card)) return;
+    if (name === "look") await this.look(shownOf(card), 0);
+    else await this.finish(TOOLS[name](card));
+  }
+
+  /** @param {Promise<string | null>} work */
+  async finish(work) {
     // What the server refuses was said by api already.
-    const sentence = await TOOLS[name](card).catch(() => null);
+    const sentence = await work.catch(() => null);
     if (!sentence) return;
     sayDone(sentence, () => this.load());
     await this.load();

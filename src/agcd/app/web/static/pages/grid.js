@@ -1,15 +1,17 @@
 /** The grid: many pictures at once, to mark and label together. */
 
 import { labels, sayDone, sendAnswers, signed, undoLast } from "../components/changes.js";
-import { plainButton, selectField, spacer } from "../components/controls.js";
-import { openDialog } from "../components/dialogs.js";
+import { selectField, spacer } from "../components/controls.js";
+import { copyPathMeant } from "../components/copyPath.js";
+import { GridFilters, NO_FILTER } from "../components/gridFilters.js";
 import { actionButton, bindKeys } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
 import { Pager } from "../components/pager.js";
+import { lookAt } from "../components/pictureDialog.js";
 import { RubberBand } from "../components/rubberBand.js";
 import { StableList } from "../components/stableList.js";
 import { startStatusBar } from "../components/statusBar.js";
-import { imageUrl, thumbElement } from "../components/thumb.js";
+import { thumbElement } from "../components/thumb.js";
 import { toast } from "../components/toast.js";
 import { choicesFromUrl, keepInUrl } from "../lib/address.js";
 import { latest } from "../lib/async.js";
@@ -22,9 +24,10 @@ import { count, plural } from "../lib/words.js";
 /** @typedef {Api["Thumb"]} Thumb */
 
 const HAS_SELECTION = new URLSearchParams(location.search).has("selection");
-const DEFAULTS = { show: HAS_SELECTION ? "selection" : "all", order: "row", key: "", selection: "", page: "0" };
+const DEFAULTS = { show: HAS_SELECTION ? "selection" : "all", order: "row", selection: "", page: "0",
+  ...NO_FILTER };
 /** @type {[string, string][]} */
-const SHOWS = [["all", "all pictures"], ["unlabelled", "unlabelled"], ["labelled", "labelled by people"],
+const SHOWS = [["all", "all pictures"], ["unlabelled", "without an answer"], ["labelled", "labelled by people"],
   ["accepted", "accepted by page"], ["disagree", "people and model disagree"], ["passed", "skipped or unsure"],
   ["junk", "junk"]];
 /** @type {[string, string][]} */
@@ -32,7 +35,7 @@ const ORDERS = [["row", "as in the project"], ["uncertain", "least sure first"],
   ["confident", "most sure first"], ["class", "by class"]];
 const MOST_QUEUED = 200;
 const N_SHOWN = 8;
-const HOW_TO = "Drag a frame, Shift-click a range, Ctrl-click single ones; Shift with arrows extends";
+const HOW_TO = "Drag a frame, Shift-click a range, Ctrl-click single ones; a double click enlarges";
 
 class PictureGrid {
   choices = choicesFromUrl(DEFAULTS);
@@ -41,6 +44,7 @@ class PictureGrid {
   latest = latest();
   pager = new Pager((page) => this.turnTo(page));
   marks = new Marks(() => this.mark());
+  filters = new GridFilters(this.choices, (choices) => this.choose(choices));
   title = h("h1", {}, "Grid");
   facts = h("span", { class: "muted" });
   chosen = h("strong", { class: "numbers grid-chosen", role: "status" });
@@ -57,7 +61,7 @@ class PictureGrid {
       smallButton("skip", "Skip"), smallButton("ask", "Ask later"), smallButton("none", "None")];
     main.append(this.head(), this.box);
     const show = { label: "Show what it says", run: () => this.load() };
-    onRoundDone(() => toast("A round is done.", { action: show }));
+    onRoundDone(() => toast("The model has learned from your answers.", { action: show }));
   }
 
   // -------------------------------------------------------------------------------------------- head and keys
@@ -67,10 +71,13 @@ class PictureGrid {
     const shows = HAS_SELECTION ? [["selection", "chosen on the map"], ...SHOWS] : SHOWS;
     return h("header", { class: "page-head grid-head" },
       h("div", { class: "toolbar-row" }, this.title, this.facts, spacer(),
+        this.filters.search,
         selectField("Show", shows, this.choices.show, (show) => this.choose({ show })),
         selectField("Order", ORDERS, this.choices.order, (order) => this.choose({ order })), this.pager.element),
-      h("div", { class: "toolbar-row" }, this.chosen, this.needMarks, smallButton("all", "All on page"),
-        smallButton("undo", "Undo"), spacer(), h("span", { class: "hint" }, HOW_TO)));
+      this.filters.element,
+      h("div", { class: "toolbar-row" }, this.chosen, this.needMarks, smallButton("enlarge", "Look"),
+        smallButton("all", "All on page"), smallButton("undo", "Undo"), spacer(),
+        h("span", { class: "hint keys-only" }, HOW_TO)));
   }
 
   bind() {
@@ -91,7 +98,9 @@ class PictureGrid {
       skip: { label: "Skip the marked pictures", key: "s", run: () => this.pass("skip"), when: some },
       ask: { label: "Ask about the marked pictures later", key: "q", run: () => this.ask(), when: some },
       undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => undoLast(() => this.load()) },
-      enlarge: { label: "Look at the picture", key: "v", run: () => this.enlarge() },
+      enlarge: { label: "Look at the picture and name it", key: "v", run: () => this.enlarge() },
+      search: { label: "Search by file name", key: "/", run: () => this.filters.search.focus() },
+      copy: { label: "Copy the path of the picture", key: "c", run: copyPathMeant },
       before: { label: "Page before", key: "PageUp", run: () => this.pager.turn(-1) },
       after: { label: "Next page", key: "PageDown", run: () => this.pager.turn(1) },
     });
@@ -121,6 +130,7 @@ class PictureGrid {
     this.thumbs = grid.thumbs;
     this.list.draw(grid.thumbs);
     setText(this.title, grid.title);
+    this.title.title = grid.title;
     setText(this.facts, plural(grid.n, "picture"));
     this.pager.show(grid.page, grid.n_pages);
     if (!grid.thumbs.length) this.showEmpty("No picture is like that.");
@@ -224,13 +234,8 @@ class PictureGrid {
     this.marks.none();
   }
 
-  enlarge() {
-    const thumb = this.thumbs[this.marks.cursor];
-    if (!thumb) return;
-    const title = thumb.name ?? `Picture ${thumb.row}`;
-    openDialog({ title, class: "dialog-picture", body: (close) => [
-      h("img", { class: "large-picture", src: imageUrl(thumb, 1024), alt: title }),
-      h("div", { class: "dialog-buttons" }, plainButton("Close", () => close(null)))] });
+  async enlarge() {
+    if (this.thumbs.length && (await lookAt(this.thumbs, this.marks.cursor))) await this.load();
   }
 }
 
@@ -244,4 +249,6 @@ function smallButton(name, label, more = "") {
 }
 
 startStatusBar();
-new PictureGrid(byId("page")).load();
+const grid = new PictureGrid(byId("page"));
+grid.load();
+grid.filters.load();

@@ -1,11 +1,12 @@
 /** The label page: shows one question after the other and stores what is said, without waiting for the server. */
 
 import { labels, signed } from "../components/changes.js";
+import { copyPath } from "../components/copyPath.js";
+import { allAnswered, auditDone, notReady, trouble } from "../components/ending.js";
 import { jobPanel } from "../components/jobPanel.js";
 import { actionButton, bindKeys } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
 import { isHidden, QuestionCard } from "../components/questionCard.js";
-import { auditDone, roundDone, trouble } from "../components/roundDone.js";
 import { askSameClass, N_ASKED } from "../components/sameClassDialog.js";
 import { startStatusBar } from "../components/statusBar.js";
 import { prefetch } from "../components/thumb.js";
@@ -20,6 +21,7 @@ import { plural } from "../lib/words.js";
 
 const PATIENCE_MS = 400;
 const ASK_AGAIN_MS = 10_000;
+const ASK_SOON_MS = 1000;
 const WORDS = { skip: "skipped", unsure: "unsure", junk: "junk" };
 
 /** @typedef {Api["Card"]} Card */
@@ -36,6 +38,8 @@ class LabelPage {
   isRunning = false;
   isBlind = keptByTab.get("blind") === true;
   turn = 0;
+  /** The question that named a new class last. @type {{ card: Question, picked: PickedClass } | null} */
+  lastNamed = null;
   /** Rows whose answers are on their way. @type {Set<number>} */
   underWay = new Set();
   /** @type {Promise<void>} */
@@ -50,22 +54,19 @@ class LabelPage {
     this.isAudit = isAudit;
     bindKeys("label", this.actions());
     this.view = new QuestionCard({ choose: (index) => this.choose(index), sameAs: (thumb) => this.sameAs(thumb),
-      search: () => this.search() });
+      search: () => this.search(), copy: () => this.copy() });
     this.stage = h("div", { class: "stage" }, this.view.element);
     this.blind = actionButton("blind", { label: "Blind" });
     this.tools = this.toolbar();
     replace(main, isAudit ? auditNote() : null, this.stage, this.tools);
-    onState((state) => {
-      this.state = state;
-      this.drawDone();
-    });
+    onState((state) => this.followState(state));
     watchJob((found) => this.followJob(found));
   }
 
   // ------------------------------------------------------------------------------------------ asking the server
 
   fetchQuestion() {
-    return api.get("/api/question", { who: who(), holder, blind: this.isBlind, audit: this.isAudit,
+    return api.get("/api/question", { who: who(), holder, blind: this.isBlind, audit: this.isAudit, live: !this.isAudit,
       answered: [...this.underWay] }, { retries: Infinity });
   }
 
@@ -129,12 +130,9 @@ class LabelPage {
   /**
    * @param {Question} card
    * @param {PickedClass} picked
-   * @param {number[]} [alsoRows]
    */
-  label(card, picked, alsoRows = []) {
-    const rows = [card.row, ...alsoRows];
-    const many = alsoRows.length ? ` for ${plural(rows.length, "picture")}` : "";
-    this.store(card, labels(rows, picked), `“${picked.name}”${many}`);
+  label(card, picked) {
+    this.store(card, labels([card.row], picked), `“${picked.name}”`);
   }
 
   /** @param {keyof typeof WORDS} kind */
@@ -172,22 +170,37 @@ class LabelPage {
 
   async create() {
     const { card } = this;
-    if (!card) return;
-    const nearest = isHidden(card) ? Promise.resolve([])
-      : api.get("/api/rows/{row}/neighbours", { row: card.row, n: N_ASKED }).catch(() => []);
-    const picked = await nameDialog({ title: "New class", prefersNew: true, placeholder: "Name of the new class",
-      text: "It can be renamed at any time." });
-    if (!picked) return;
-    const thumbs = await nearest;
-    const same = thumbs.length ? await askSameClass(picked.name, card, thumbs) : [];
-    if (same && card === this.card) this.label(card, picked, same);
+    const picked = card && (await nameDialog({ title: "New class", prefersNew: true,
+      placeholder: "Name of the new class", text: "It can be renamed at any time." }));
+    if (!picked || card !== this.card) return;
+    this.label(card, picked);
+    if (!isHidden(card)) this.lastNamed = { card, picked };
+  }
+
+  /** Tick more pictures of the class that was named last: its name spreads without that, so nobody is asked to. */
+  async more() {
+    if (!this.lastNamed) return toast("Name a new class first: then more of its pictures can be ticked.");
+    const { card, picked } = this.lastNamed;
+    await this.lastSaved;
+    const thumbs = await api.get("/api/rows/{row}/neighbours", { row: card.row, n: N_ASKED }).catch(() => []);
+    const rows = thumbs.length ? await askSameClass(picked.name, card, thumbs) : null;
+    if (!rows?.length) return;
+    const told = await api.queue("/api/answers", signed({ answers: labels(rows, picked) })).catch(() => null);
+    if (!told) return;
+    setText(this.view.said, `Last: “${picked.name}” for ${plural(rows.length, "picture")} more`);
+    if (this.card && rows.includes(this.card.row)) await this.next();
   }
 
   async undo() {
     this.card = null;
     const undone = await api.queue("/api/undo", signed({})).catch(() => null);
-    if (undone) setText(this.view.said, `Taken back: ${undone.what}`);
+    // Who did it and when is known to whoever takes it back.
+    if (undone) setText(this.view.said, `Taken back: ${undone.what.replace(/ by .* UTC$/, "")}`);
     await this.next();
+  }
+
+  copy() {
+    if (this.card) copyPath(this.card.path);
   }
 
   toggleBlind() {
@@ -198,7 +211,7 @@ class LabelPage {
   }
 
   accept() {
-    if (this.done && !this.isAudit) return this.train();
+    if (this.done) return void (location.href = "/review");
     if (this.card?.candidates.length) return this.choose(0);
     return this.search();
   }
@@ -211,29 +224,43 @@ class LabelPage {
     this.done = card;
     this.tools.dataset.mode = "ending";
     this.drawDone();
-    if (card.held_by_others) setTimeout(() => this.done === card && this.next(), ASK_AGAIN_MS);
+    // Somebody may leave a question behind, or the pictures be looked at by then.
+    setTimeout(() => this.done === card && this.next(), this.state?.is_live ? ASK_AGAIN_MS : ASK_SOON_MS);
   }
 
   drawDone() {
     if (!this.done || !this.state) return;
-    replace(this.stage, this.isAudit ? auditDone(this.done)
-      : roundDone(this.done, this.state, { isRunning: this.isRunning, train: () => this.train(), job: this.job }));
+    if (this.isAudit) return replace(this.stage, auditDone(this.done, () => this.releaseAudit()));
+    replace(this.stage, this.state.is_live ? allAnswered() : notReady(this.job));
   }
 
-  train() {
-    if (this.isRunning || !this.state?.n_finished) return;
-    startJob("round").catch(() => {});
+  async releaseAudit() {
+    const released = await api.queue("/api/audit/release", signed({})).catch(() => null);
+    if (released) toast(`The model learns from ${plural(released.n_added, "answer")} of the audit from now on.`);
+  }
+
+  learn() {
+    if (this.isRunning) return toast("Training is under way already; it goes on while you answer.");
+    return startJob("train").then(() => toast("Learning from your answers. Go on, nothing waits for it."), () => {});
   }
 
   /** @param {Api["Job"]} found */
   followJob(found) {
-    const wasRunning = this.isRunning;
     this.isRunning = found.state === "running";
-    if (wasRunning === this.isRunning) return;
+  }
+
+  /**
+   * What changed besides the answers: the first question is there, or the model has learned.
+   * @param {Api["State"]} state
+   */
+  followState(state) {
+    const before = this.state;
+    this.state = state;
+    if (before && before.view !== state.view) {
+      if (before.view !== null) toast("The model has learned from your answers.");
+      if (this.done) return void this.next();
+    }
     this.drawDone();
-    if (this.isRunning || found.state !== "done" || found.kind !== "round") return;
-    toast("The round is trained: new questions are ready.");
-    if (this.done) this.next();
   }
 
   // ------------------------------------------------------------------------------------------- keys and buttons
@@ -252,11 +279,15 @@ class LabelPage {
         run: () => this.sameAs(this.card?.labelled_neighbours[0]) },
       search: { label: "Type to search a class", key: "/", also: ["t"], run: () => this.search(), when },
       create: { label: "New class", key: "n", run: () => this.create(), when },
+      more: { label: "Tick more like the last new class", key: "m", run: () => this.more(), when: () => !this.isAudit },
       skip: { label: "Skip", key: "s", run: () => this.pass("skip"), when },
       unsure: { label: "Unsure", key: "u", run: () => this.pass("unsure"), when },
       junk: { label: "Junk: no class at all", key: "x", run: () => this.pass("junk"), when },
       undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => this.undo() },
+      learn: { label: "Learn from my answers now", key: "l", run: () => this.learn(), when: () => !this.isAudit },
       blind: { label: "Blind mode", key: "b", run: () => this.toggleBlind(), when: () => !this.isAudit },
+      copy: { label: "Copy the path of the picture", key: "c", run: () => this.copy(),
+        when: () => this.card !== null && !isHidden(this.card) },
       zoom: { label: "Zoom", key: " ", run: () => this.view.viewer.toggle(), when },
       ...this.panActions(),
       fullscreen: { label: "Full screen", key: "f", run: toggleFullscreen },
@@ -279,14 +310,16 @@ class LabelPage {
     this.blind.setAttribute("aria-pressed", String(this.isBlind));
     this.blind.hidden = this.isAudit;
     return h("div", { class: "toolbar tools", role: "toolbar", "aria-label": "Answers" },
-      actionButton("accept", { label: "Accept first", class: "primary" }),
-      actionButton("same", { label: "Same as nearest" }),
+      actionButton("accept", { label: "Accept", class: "primary" }),
+      actionButton("same", { label: "Same" }),
       actionButton("search", { label: "Search" }),
-      ["create", "skip", "unsure"].map((name) => actionButton(name)),
+      actionButton("create"), actionButton("more", { label: "More like it" }),
+      ["skip", "unsure"].map((name) => actionButton(name)),
       actionButton("junk", { label: "Junk" }),
       h("span", { class: "tools-gap" }),
       actionButton("undo"),
       h("span", { class: "grow" }),
+      this.isAudit ? null : actionButton("learn", { label: "Learn now" }),
       this.blind, actionButton("zoom"), actionButton("fullscreen"));
   }
 }
@@ -298,8 +331,8 @@ function toggleFullscreen() {
 
 function auditNote() {
   return h("p", { class: "banner", role: "note" },
-    "Blind audit: suggestions are hidden on purpose, and the answers are not trained on. ",
-    "They measure how often the model is right.");
+    "Blind audit: suggestions are hidden on purpose. The answers measure how often the names are right, ",
+    "and are learned from only if you say so at the end.");
 }
 
 startStatusBar();

@@ -1,11 +1,12 @@
 /** The map: every picture a point, near where it looks alike; lasso some and label them in the grid. */
 
 import { spacer } from "../components/controls.js";
+import { copyPathMeant } from "../components/copyPath.js";
 import { actionButton, bindKeys } from "../components/keyBindings.js";
 import { MapPlot } from "../components/mapPlot.js";
-import { roundWord } from "../components/roundFigures.js";
+import { trainingWord } from "../components/roundFigures.js";
 import { startStatusBar } from "../components/statusBar.js";
-import { byBadge, imageUrl } from "../components/thumb.js";
+import { byBadge, fileLine, imageUrl } from "../components/thumb.js";
 import { toast } from "../components/toast.js";
 import { choicesFromUrl, keepInUrl, withQuery } from "../lib/address.js";
 import { latest } from "../lib/async.js";
@@ -22,6 +23,7 @@ const TOOLS = { lasso: "Lasso", select: "Box", pan: "Move" };
 /** @typedef {import("../components/mapPlot.js").Tool} Tool */
 /** @typedef {Api["MapPoints"]} MapPoints */
 const MOST_ROWS = 20_000;
+const LOOK_WAIT_MS = 150;
 const HOW_TO = "Point at the map to see a picture; draw round some to choose them. "
   + "A click on a name below chooses all of it.";
 const MARKS = "● known · ▲ found by you, or unnamed";
@@ -50,10 +52,15 @@ class PictureMap {
     onChoose: (indices, isMore) => this.choose(indices, isMore) });
   message = h("p", { class: "empty" }, "Loading the map…");
   title = h("span", { class: "muted" });
-  slider = h("input", { type: "range", min: "0", step: "1", "aria-label": "Round", oninput: () => this.slide() });
+  slider = h("input", { type: "range", min: "0", step: "1", "aria-label": "Training", oninput: () => this.slide() });
   roundWord = h("span", { class: "numbers map-round-word" });
   rounds = h("label", { class: "tool-field", hidden: true }, this.roundWord, this.slider);
-  picture = h("div", { class: "map-look" }, h("p", { class: "map-look-none" }, HOW_TO));
+  file = h("div", { class: "map-look-file" });
+  /** The row that is looked at. @type {number | null} */
+  looked = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  timer;
+  picture = h("div", { class: "map-look is-cursor" }, h("p", { class: "map-look-none" }, HOW_TO));
   legend = h("ul", { class: "map-legend" });
   chosenWord = h("strong", { class: "numbers", role: "status" });
 
@@ -69,7 +76,7 @@ class PictureMap {
     this.showTool("lasso");
     press(this.colourButtons, this.colour);
     const show = { label: "Show its map", run: () => this.showNewest() };
-    onRoundDone(() => toast("A round is done.", { action: show }));
+    onRoundDone(() => toast("The model has learned from your answers.", { action: show }));
   }
 
   /** @returns {ColouringName} */
@@ -94,10 +101,11 @@ class PictureMap {
       larger: { label: "Larger", key: "+", run: () => this.plot.zoom(1), repeats: true },
       smaller: { label: "Smaller", key: "-", run: () => this.plot.zoom(-1), repeats: true },
       whole: { label: "Show the whole map", key: "0", run: () => this.plot.whole() },
-      earlier: { label: "Round before", key: "ArrowLeft", run: () => this.turn(-1) },
-      later: { label: "Next round", key: "ArrowRight", run: () => this.turn(1) },
+      earlier: { label: "Training before", key: "ArrowLeft", run: () => this.turn(-1) },
+      later: { label: "Next training", key: "ArrowRight", run: () => this.turn(1) },
       grid: { label: "Show the chosen pictures in the grid", key: "g", also: ["Enter"], when: some,
         run: () => this.showInGrid() },
+      copy: { label: "Copy the path of the picture", key: "c", run: copyPathMeant },
       none: { label: "Choose none", key: "Escape", run: () => this.choose([]), when: some },
     });
   }
@@ -108,7 +116,8 @@ class PictureMap {
     return h("header", { class: "page-head" },
       h("div", { class: "toolbar-row" }, h("h1", {}, "Map"), this.title, spacer(), this.rounds),
       h("div", { class: "toolbar-row" }, field("Colour by", this.colourButtons), spacer(),
-        field("Mouse", this.toolButtons), smallButton("whole", "Whole map")));
+        field("Pointer", this.toolButtons), smallButton("larger", "Closer"), smallButton("smaller", "Farther"),
+        smallButton("whole", "Whole map")));
   }
 
   side() {
@@ -166,7 +175,7 @@ class PictureMap {
     this.rounds.hidden = points.rounds.length < 2;
     this.slider.max = String(points.rounds.length - 1);
     this.slider.value = String(points.rounds.indexOf(points.round));
-    setText(this.roundWord, roundWord(points.round));
+    setText(this.roundWord, trainingWord(points.round));
     this.say("");
     this.redraw(points);
   }
@@ -210,7 +219,7 @@ class PictureMap {
     replace(this.legend, shown.map((group) => h("li", {}, h("button", { type: "button", class: "legend-entry",
       title: `Choose all: ${group.name}`, onclick: (event) => this.choose(group.indices, isAdding(event)) },
       h("span", { class: group.isNew ? "legend-mark is-new" : "legend-mark", style: { "--mark": group.colour } }),
-      h("span", { class: "legend-name" }, group.name),
+      h("span", { class: "legend-name", title: group.name }, group.name),
       h("span", { class: "muted numbers" }, count(group.indices.length))))));
   }
 
@@ -243,10 +252,29 @@ class PictureMap {
     const { points } = this.shown;
     const thumb = { row: points.row[index], v: points.v[index] };
     const name = points.names[points.name[index]];
+    if (this.looked === thumb.row) return;
+    this.looked = thumb.row;
+    this.lookSoon(thumb.row);
+    delete this.picture.dataset.path;
     replace(this.picture, h("img", { src: imageUrl(thumb, 320), alt: `${name}, picture ${thumb.row}` }),
-      h("div", { class: "map-look-words" }, h("strong", {}, name), byBadge(points.by[index])),
+      h("div", { class: "map-look-words" }, h("strong", { title: name }, name), byBadge(points.by[index])), this.file,
       h("p", { class: "muted" }, `The model is ${SURENESS_WORDS[unsureness(points.margin[index])]}`,
         points.disagrees[index] ? " · people and model disagree" : null));
+  }
+
+  /**
+   * Ask for the name of the file once the pointer rests.
+   * @param {number} row
+   */
+  lookSoon(row) {
+    clearTimeout(this.timer);
+    replace(this.file);
+    this.timer = setTimeout(async () => {
+      const look = await api.get("/api/rows/{row}", { row }, { quiet: true }).catch(() => null);
+      if (!look || this.looked !== row) return;
+      this.picture.dataset.path = look.thumb.path;
+      replace(this.file, fileLine(look.thumb.path));
+    }, LOOK_WAIT_MS);
   }
 
   async showInGrid() {

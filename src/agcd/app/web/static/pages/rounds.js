@@ -1,11 +1,11 @@
-/** The rounds: what the last one changed, what the next answers may buy, and the button that trains again. */
+/** The progress: how good the names are, what each training changed, and what can be taken away. */
 
 import { panel } from "../components/controls.js";
 import { Downloads } from "../components/downloads.js";
 import { FAILED, jobPanel } from "../components/jobPanel.js";
 import { actionButton, bindKeys } from "../components/keyBindings.js";
 import { roundsChart } from "../components/roundCharts.js";
-import { headline, roundsTable, tiles } from "../components/roundFigures.js";
+import { auditResult, expertsTable, headline, tiles, trainingsTable } from "../components/roundFigures.js";
 import { startStatusBar } from "../components/statusBar.js";
 import { byId, h, replace, setText } from "../lib/dom.js";
 import { api, newUid } from "../lib/net.js";
@@ -16,22 +16,26 @@ import { plural, wordFor } from "../lib/words.js";
 /** @typedef {Api["Job"]} Job */
 
 const AUDITED = { min: 5, max: 1000, value: 30 };
-const WHY_AUDIT = "Name random pictures without seeing what the model says. How often it says the same is an honest "
-  + "estimate of its accuracy; these answers are not trained on.";
+const WHY_AUDIT = "A second opinion: name random pictures without seeing what they are called. Nothing is learned from "
+  + "these answers, unless you say so at the end.";
+const BY_ITSELF = "It also starts by itself when enough has been answered.";
+const NOTHING_YET = "Nothing can be said before the pictures are looked at.";
 const CANCELLED = "The last work was cancelled; no answer is lost.";
 
 /**
- * Why the next round cannot be trained now, or what it would learn from.
+ * Why nothing can be learned now, or from what.
  * @param {State | null} state
  * @param {Job | null} job
  */
 function reason(state, job) {
-  if (job?.state === "running") return "Work is going on. You can go on labelling meanwhile.";
+  if (job?.state === "running") return "Work goes on in the background. You can go on labelling meanwhile.";
   if (!state) return "";
-  if (!state.is_due) return "The model has learned from all answers. Answer some questions first.";
+  if (!state.is_live) return "The pictures have not been looked at yet: the page Start begins with that.";
+  if (!state.is_due) return "The model has learned from everything said so far.";
   const n = state.n_new_answers;
-  if (n === 0) return "There is something new to learn.";
-  return `${plural(n, "answer")} ${wordFor(n, "waits", "wait")} to be learned from.`;
+  const what = n ? `${plural(n, "answer")} ${wordFor(n, "waits", "wait")} to be learned from.`
+    : "There is something new to learn.";
+  return state.trains_itself ? `${what} ${BY_ITSELF}` : what;
 }
 
 /**
@@ -52,7 +56,7 @@ class TrainBox {
   reason = h("p", { class: "muted" });
   ending = h("p", { role: "status", hidden: true });
   button = actionButton("train", { class: "primary large" });
-  element = panel("Next round", this.reason, this.button, jobPanel(), this.ending);
+  element = panel("Learning", this.reason, this.button, jobPanel(), this.ending);
 
   constructor() {
     this.element.classList.add("train-panel");
@@ -63,7 +67,7 @@ class TrainBox {
   }
 
   canTrain() {
-    return Boolean(this.state?.is_due) && this.job !== null && !this.isRunning;
+    return Boolean(this.state?.is_live && this.state.is_due) && this.job !== null && !this.isRunning;
   }
 
   /** @param {{ state?: State, job?: Job }} change */
@@ -83,6 +87,7 @@ class TrainBox {
 class AuditBox {
   input = h("input", { class: "input audit-number", type: "number", required: true, ...AUDITED });
   open = h("p", { class: "audit-open", hidden: true });
+  result = h("p", { class: "audit-result", hidden: true });
 
   /** @param {() => Promise<void>} reload */
   constructor(reload) {
@@ -91,7 +96,7 @@ class AuditBox {
       event.preventDefault();
       this.draw().catch(() => {});
     };
-    this.element = panel("Check the model blind", h("p", { class: "muted" }, WHY_AUDIT),
+    this.element = panel("Check blind", h("p", { class: "muted" }, WHY_AUDIT), this.result,
       h("form", { class: "toolbar", onsubmit: submit },
         h("label", { class: "tool-field" }, this.input, h("span", {}, "random pictures")),
         h("button", { type: "submit", class: "button" }, "Draw them")),
@@ -104,25 +109,34 @@ class AuditBox {
     this.open.querySelector("a")?.focus();
   }
 
-  /** @param {number} nOpen */
-  show(nOpen) {
+  /**
+   * @param {number} nOpen
+   * @param {Api["AuditScore"] | null | undefined} last
+   */
+  show(nOpen, last) {
+    this.result.hidden = !last;
+    replace(this.result, last ? auditResult(last) : null);
     this.open.hidden = nOpen === 0;
     replace(this.open, h("a", { class: "button primary", href: "/label?audit=1" }, "Answer them blind"),
       h("span", { class: "muted" }, `${plural(nOpen, "picture")} ${wordFor(nOpen, "waits", "wait")}`));
   }
 }
 
+/** @param {Api["RoundCard"][]} rounds */
+function forExperts(rounds) {
+  return h("details", { class: "panel experts" }, h("summary", {}, "For experts"), expertsTable(rounds));
+}
+
 class RoundsPage {
   downloads = new Downloads();
-  sentence = h("p", { class: "rounds-headline" });
   last = h("div", { class: "rounds-last" });
-  table = h("div", {});
+  experts = h("div", {});
   forecast = h("ul", { class: "forecast" });
 
   /** @param {HTMLElement} main */
   constructor(main) {
-    bindKeys("rounds", { train: { label: "Train the next round", key: "t",
-      run: () => startJob("round").catch(() => {}), when: () => this.train.canTrain() } });
+    bindKeys("rounds", { train: { label: "Learn from my answers now", key: "l",
+      run: () => startJob("train").catch(() => {}), when: () => this.train.canTrain() } });
     this.train = new TrainBox();
     this.audit = new AuditBox(() => this.load());
     main.append(...this.build());
@@ -131,11 +145,11 @@ class RoundsPage {
   }
 
   build() {
-    return [h("header", { class: "page-head rounds-head" }, h("h1", {}, "Rounds"), this.sentence),
+    return [h("header", { class: "page-head rounds-head" }, h("h1", {}, "Progress")),
       h("div", { class: "rounds-area" },
-        h("div", { class: "rounds-main" }, this.last, panel("What the next answers are likely to buy", this.forecast)),
+        h("div", { class: "rounds-main" }, panel("How good the names are", this.forecast), this.last),
         h("div", { class: "rounds-side" }, this.train.element, this.audit.element)),
-      h("div", { class: "rounds-below" }, this.downloads.element, this.table)];
+      h("div", { class: "rounds-below" }, this.downloads.element, this.experts)];
   }
 
   /** @param {Job} job */
@@ -151,13 +165,12 @@ class RoundsPage {
     const found = await api.get("/api/rounds").catch(() => null);
     if (!found) return;
     const { rounds, forecast } = found;
-    setText(this.sentence, rounds.length ? headline(rounds) : "No round has been trained yet.");
-    replace(this.last, rounds.length ? tiles(rounds) : null,
-      rounds.length > 1 ? panel("How the rounds went", roundsChart(rounds)) : null);
-    replace(this.table, rounds.length ? panel("All rounds", roundsTable(rounds)) : null);
-    const sentences = forecast.sentences.length ? forecast.sentences : ["Nothing can be said before the first round."];
+    const sentences = forecast.sentences.length ? forecast.sentences : [NOTHING_YET];
     replace(this.forecast, sentences.map((text) => h("li", {}, text)));
-    this.audit.show(found.n_audit_open);
+    replace(this.last, rounds.length ? panel("What training changed", h("p", {}, headline(rounds)), tiles(rounds),
+      rounds.length > 1 ? [roundsChart(rounds), trainingsTable(rounds)] : null) : null);
+    replace(this.experts, rounds.length ? forExperts(rounds) : null);
+    this.audit.show(found.n_audit_open, rounds.findLast(({ audit }) => audit)?.audit);
   }
 }
 

@@ -1,0 +1,63 @@
+"""Training that starts by itself: first what the first question needs, then whenever enough has been answered."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from agcd.app.jobs import Kind
+from agcd.app.snapshot import Snapshot
+from agcd.app.web.server_state import ServerState
+from agcd.errors import AgcdError
+
+LOOK_SECONDS = 1.0
+FEWEST_NEW = 20
+"""New labels from which training is worth its time; and at least a quarter of those it knows, so that it becomes rarer
+as the project grows."""
+log = logging.getLogger("agcd")
+
+
+class SelfTraining:
+    """A thread that looks at the project once a second. One kind of work that failed is not tried again before people
+    have said something new."""
+
+    def __init__(self, server: ServerState) -> None:
+        self.server = server
+        server.trains_itself = True
+        self._end = threading.Event()
+        self._tried: tuple[Kind, int] | None = None
+        self._thread = threading.Thread(target=self._run, name="agcd-training", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.wait(LOOK_SECONDS):
+            try:
+                self.look()
+            except (AgcdError, OSError) as error:  # said where it belongs; the next look may find it mended
+                log.warning("training by itself: %s", error)
+
+    def look(self) -> None:
+        """Start what is due, if nothing runs."""
+        if self.server.jobs.state().state == "running":
+            return
+        with self.server.moment() as snapshot:
+            kind = due(snapshot)
+        if kind and self._tried != (kind, snapshot.labels.last_event):
+            self._tried = (kind, snapshot.labels.last_event)
+            self.server.jobs.start(kind)
+
+
+def due(snapshot: Snapshot) -> Kind | None:
+    """The work that a moment calls for."""
+    if snapshot.n_finished == 0:
+        return "start"
+    if snapshot.round is None or snapshot.round.live is None:
+        return "train"
+    learned = snapshot.learned.n_labels if snapshot.learned else 0
+    return "train" if snapshot.is_due and snapshot.n_new_labels >= max(FEWEST_NEW, learned // 4) else None
