@@ -30,9 +30,10 @@ from agcd.app.store.events import new_uid
 from page_project import fresh_project
 from page_server import Client, Served, serving
 
-LABEL_GOAL, PAGE_GOAL = 0.05, 1.0
+LABEL_GOAL, LIVE_GOAL, PAGE_GOAL = 0.05, 0.25, 1.0
+"""Seconds; with 10,000 rows the next live question is to come within 0.1."""
 N_CLIENTS = 4
-BOARD_SORTS = ("size", "name", "purity", "conflicts", "new")
+BOARD_SORTS = ("size", "name", "agreement", "conflicts", "new")
 GRID_SHOWS = ("all", "unlabelled", "labelled", "accepted", "junk", "passed", "disagree")
 GRID_ORDERS = ("uncertain", "confident", "class")
 
@@ -65,6 +66,9 @@ def tasks(n_rows: int) -> list[Task]:
         Task("store a label", Client.label, LABEL_GOAL, is_frequent=True),
         Task("state", lambda c: c.get("/api/state"), is_frequent=True),
         Task("query card", lambda c: c.get("/api/question", who=c.name, holder=c.holder), is_frequent=True),
+        Task("answer, and the next live question", Client.answer_live, LIVE_GOAL, is_frequent=True),
+        Task("figures", lambda c: c.get("/api/figures")),
+        Task("review", lambda c: c.get("/api/review", mode="class")),
         Task("thumbnail", lambda c: c.send("GET", f"/image/{next(c.rows)}?size=160"), is_frequent=True),
         Task("undo", lambda c: c.change("/api/undo")),
         Task("names", lambda c: c.get("/api/names")),
@@ -107,7 +111,7 @@ def measure(served: Served, clients: list[Client], task: Task, n: int) -> None:
     def work(client: Client) -> None:
         client.http.close()  # the server may have done so while others were measured; the next request opens it anew
         for _ in range(n):
-            if task.call is not Client.label:
+            if task.call not in (Client.label, Client.answer_live):
                 client.label()
             before, start = served.cpu() if len(clients) == 1 else 0.0, time.perf_counter()
             task.call(client)

@@ -16,7 +16,8 @@ from PIL import Image
 
 from agcd.app.create import to_toml
 from agcd.app.labels import LabelView
-from agcd.app.rounds import RoundView, top_of, write_round_view
+from agcd.app.live_rows import find_live_rows
+from agcd.app.rounds import START, RoundView, top_of, write_round_view
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.queries import Question, add_query
 from agcd.app.store.store import Store
@@ -97,7 +98,13 @@ def _round(folder: Path, class_ids: list[str], is_test: BoolArray, rng: np.rando
     started = time.perf_counter()
     owners = [*class_ids, *[None] * (N_SLOTS - N_OLD)]
     facts = {"model_id": "synthetic", "n_old": N_OLD, "n_slots": N_SLOTS, "class_ids": owners}
-    seen = write_round_view(folder, 0, slots, probs, features, LabelView.empty(is_test), facts)
+    everything, labels = np.arange(n_rows), LabelView.empty(is_test)
+    live = find_live_rows(features, everything[~is_test], everything)
+    say(f"live rows: {time.perf_counter() - started:.0f} s")
+    clusters = live.cluster[live.stand_in].astype(np.int32)[:, None]
+    plain = {"model_id": "start", "n_old": 0, "n_slots": live.n_clusters, "class_ids": [None] * live.n_clusters}
+    write_round_view(folder, START, clusters, np.zeros(clusters.shape, np.float16), features, labels, plain, live)
+    seen = write_round_view(folder, 0, slots, probs, features, labels, facts)
     say(f"round, with the map: {time.perf_counter() - started:.0f} s")
     aside.unlink()
     return seen

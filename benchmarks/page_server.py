@@ -46,7 +46,7 @@ class Served:
 def serving(folder: Path) -> Iterator[Served]:
     """``agcd serve``, ready to answer."""
     began = time.perf_counter()
-    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0", "--by-hand"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         found = re.search(r"http://[^:]+:(\d+)/login\?token=(\S+)", server.stdout.readline())
@@ -81,6 +81,7 @@ class Client:
         self.http = http.client.HTTPConnection("127.0.0.1", served.port)
         self.name, self.rows, self.headers = name, rows, {"Authorization": f"Bearer {served.token}"}
         self.holder = f"browser-of-{name}"
+        self.asked: int | None = None
         self.classes: list[str] = [found["class_id"] for found in self.get("/api/names")]
         self.keys: list[str] = [card["key"] for card in self.get("/api/board")["cards"]]
 
@@ -97,6 +98,13 @@ class Client:
 
     def change(self, path: str, **values: Any) -> Any:
         return json.loads(self.send("POST", path, {"uid": new_uid(), "who": self.name} | values))
+
+    def answer_live(self) -> None:
+        """From the key to the next question: store an answer to the question there is, and get the next one."""
+        if self.asked is not None:
+            said = {"row": self.asked, "kind": "label", "class_id": self.classes[self.asked % 100]}
+            self.change("/api/answers", answers=[said])
+        self.asked = self.get("/api/question", who=self.name, holder=self.holder, live="true")["row"]
 
     def label(self) -> None:
         row = next(self.rows)

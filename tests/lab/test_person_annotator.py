@@ -24,7 +24,9 @@ class Played(Annotator):
 
     replies: list[Any] = field(default_factory=list)
 
-    def fetch(self, path: str, body: dict[str, Any] | None = None, **params: str) -> bytes:
+    def fetch(
+        self, path: str, body: dict[str, Any] | None = None, *, method: str | None = None, **params: str
+    ) -> bytes:
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply

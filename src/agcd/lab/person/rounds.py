@@ -34,10 +34,10 @@ N_TICKS = 12
 
 def by_rounds(pool: Pool, person: Person, folder: Path, settings: tuple[str, ...]) -> Generator[IntArray, None, None]:
     """Label in rounds at a project served in ``folder``; what all rows are called after every answer and round."""
-    _make_project(pool, folder, settings)
+    make_project(pool, folder, settings)
     with served(folder) as (address, secret):
         clock = time.perf_counter if person.clock is time.perf_counter else JobClock(folder / "cache" / "job")
-        page = _Page(pool, person, Annotator(address, secret, _nobody, "person", clock))
+        page = _Page(pool, person, Annotator(address, secret, nobody, "person", clock))
         page.start()
         yield page.names()
         while (card := page.http.question())["row"] is not None:
@@ -65,7 +65,7 @@ class _Page:
             stages = self.http.run_job(kind)
             self.person.prepare(stages.pop(READING, 0.0))
             self.person.wait(sum(stages.values()))
-        self.row_of = {int(line["row"]): _row_of(line["path"]) for line in self._predictions()}
+        self.row_of = {int(line["row"]): row_of(line["path"]) for line in self._predictions()}
 
     def answer(self, card: Any) -> None:
         """Say what the card shows; after a new name also which of the nearest are it, as the page asks."""
@@ -84,7 +84,7 @@ class _Page:
         """What the exported predictions call every row; a group without a name gives none."""
         y_class = np.full(len(self.pool.y_start), UNLABELLED, np.int64)
         for line in self._predictions():
-            y_class[_row_of(line["path"])] = self.class_of.get(line["class"], UNLABELLED)
+            y_class[row_of(line["path"])] = self.class_of.get(line["class"], UNLABELLED)
         return y_class
 
     def _predictions(self) -> list[dict[str, str]]:
@@ -114,11 +114,11 @@ class JobClock:
         return sum(self.seconds.values())
 
 
-def _nobody(row: int) -> str:
+def nobody(row: int) -> str:
     raise AssertionError("the person answers, not the script")
 
 
-def _row_of(path: str) -> int:
+def row_of(path: str) -> int:
     return int(Path(path).stem)
 
 
@@ -129,7 +129,7 @@ def _clear(folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _make_project(pool: Pool, folder: Path, settings: tuple[str, ...]) -> None:
+def make_project(pool: Pool, folder: Path, settings: tuple[str, ...]) -> None:
     """Copy the images under names that are numbers, write the known labels, and call ``agcd init``."""
     assert pool.paths is not None
     _clear(folder)

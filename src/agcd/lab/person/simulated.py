@@ -72,6 +72,12 @@ class Person:
         self._spend(self.costs.scan * len(rows), 1 + len(ticked))
         return ticked
 
+    def find_wrong(self, rows: Sequence[int], y_class: int) -> list[int]:
+        """Which of these are not of the class that they are shown as? A key for each, and Enter."""
+        wrong = [row for row in rows if (self._see(row) != y_class) != self._errs()]
+        self._spend(self.costs.scan * len(rows), 1 + len(wrong))
+        return wrong
+
     def name_page(self, rows: Sequence[int]) -> int | None:
         """What are these, if all are the same? None where they are not, said with one key.
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.cluster import KMeans
 
-from agcd.asking import Asking
+from agcd.asking import Asking, Neighbours
 from agcd.errors import ConfigError, did_you_mean
+from agcd.lab.person.page import at_the_page
 from agcd.lab.person.pool import Pool
 from agcd.lab.person.rounds import N_TICKS, by_rounds
 from agcd.lab.person.simulated import Person
@@ -63,13 +64,15 @@ def live(pool: Pool, person: Person, place: Place, *, ticks_below: int) -> Names
     also it. 0 is never, 1 only after a new name.
     """
     y_class = pool.y_start.copy()
+    n_asked = 0
     with person.waiting():
-        asking = Asking(pool.x, y_class)
+        asking = Asking(live_neighbours(pool.x), y_class)
         names = _believed(asking, y_class)
     yield names
     while asking.may_ask.any():
         with person.waiting():
-            row = asking.next()
+            row, _ = asking.question(n_asked)
+            n_asked += 1
             suggested = _suggested(asking, row)
         said = person.name_on_card(row, suggested)
         rows = [row]
@@ -81,6 +84,11 @@ def live(pool: Pool, person: Person, place: Place, *, ticks_below: int) -> Names
                 asking.tell(other, said)
             names = _believed(asking, y_class)
         yield names
+
+
+def live_neighbours(x: FloatArray) -> Neighbours:
+    """Neighbours as the page keeps them: of features in half precision."""
+    return Neighbours.of(x.astype(np.float16))
 
 
 def _believed(asking: Asking, y_class: IntArray) -> IntArray:
@@ -103,8 +111,13 @@ def _nearest_open(x: FloatArray, y_class: IntArray, row: int) -> list[int]:
 
 
 def rounds(pool: Pool, person: Person, place: Place) -> Names:
-    """What the page does now: questions, then training, then questions again, over HTTP."""
+    """Explicit rounds: questions, then training, then questions again, over HTTP."""
     return by_rounds(pool, person, place.folder, place.settings)
+
+
+def page(pool: Pool, person: Person, place: Place) -> Names:
+    """What the page does: live questions while it trains in the background, then the review to its end, over HTTP."""
+    return at_the_page(pool, person, place.folder, place.settings)
 
 
 # ----------------------------------------------------------------------------------------------- the others' ways
@@ -173,7 +186,8 @@ def _k_means(pool: Pool, rows: IntArray, n: int) -> list[IntArray]:
 WAYS: dict[str, Way] = {
     "live": Way("ours, live", partial(live, ticks_below=0)),
     "live-ticks": Way("ours, live, with ticks", partial(live, ticks_below=1)),
-    "rounds": Way("ours in rounds, the page of now", rounds, needs_pictures=True),
+    "page": Way("ours, the page: live, then the review", page, needs_pictures=True),
+    "rounds": Way("ours in explicit rounds", rounds, needs_pictures=True),
     "clusters": Way("naming k-means clusters, K known", partial(name_clusters, per_class=1)),
     "clusters-2x": Way("naming k-means clusters, 2 × K", partial(name_clusters, per_class=2)),
     "pages": Way("approving or splitting pages", partial(approve_pages, per_class=4)),
