@@ -1,7 +1,7 @@
 """Take the pictures of the page that the documents show: ``python docs/make_screenshots.py PROJECT``.
 
-The project (trained once, with open questions) is copied first and stays as it is. The folders of its images must tell
-their classes: that is where the answers come from. It takes a few minutes, for two rounds are trained.
+The project stays as it is: a new one is made of its images and first labels. The folders of the images must tell their
+classes: that is where the answers come from. It takes a few minutes, for two trainings run in the background.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +33,7 @@ MOST_BYTES = 300_000
 TRAINING_MS = 900_000
 N_EVEN = 64
 """Colours of the page itself, which are kept."""
-N_AUDITED = 30
+N_AUDITED, N_ANSWERED = 30, 40
 NOWHERE = (760, 60)
 """A place where nothing reacts to the mouse."""
 
@@ -80,13 +81,24 @@ class Studio:
         with Project.open(self.folder) as project:
             return Path(project.paths[row]).parent.name
 
-    def answer(self, *, audit: bool = False) -> None:
-        """Answer what is open."""
+    def answer(self, n: int) -> None:
+        """Answer the next live questions."""
+        for _ in range(n):
+            row = self.get("question?who=me&holder=a-studio&live=true")["row"]
+            self.say({row: self.truth(row)})
+
+    def answer_audit(self) -> None:
+        self.http.post("/api/audit", json={"uid": new_uid(), "n": N_AUDITED}).raise_for_status()
         with Project.open(self.folder) as project:
-            asked = project.snapshot().asked
-            query = asked.audit if audit else asked.query
-        rows = [question.row for question in query.questions] if query else []
-        self.say({row: self.truth(row) for row in rows}, is_audit=audit)
+            audit = project.snapshot().asked.audit
+        assert audit is not None
+        self.say({question.row: self.truth(question.row) for question in audit.questions}, is_audit=True)
+
+    def wait_for_training(self, n_finished: int) -> None:
+        until = time.monotonic() + TRAINING_MS / 1000
+        while self.get("state")["n_finished"] < n_finished or self.get("job")["state"] == "running":
+            assert time.monotonic() < until, self.get("job")
+            time.sleep(0.5)
 
     def say(self, names: dict[int, str], **more: Any) -> None:
         answers = [{"row": row, "kind": "label", "name": name} for row, name in names.items()]
@@ -138,26 +150,33 @@ def with_palette(pixels: np.ndarray, n_colours: int) -> Image.Image:
 
 
 def start(studio: Studio) -> None:
-    """The health report and the estimated number of classes."""
-    studio.page.get_by_role("button", name="Prepare").click()
-    expect(studio.page.locator("svg.chart")).to_be_visible(timeout=TRAINING_MS)
-    expect(studio.page.locator("#strip-job")).to_be_hidden(timeout=TRAINING_MS)
+    """What was found, and how far it is to the first question."""
+    page = studio.page
+    page.wait_for_function("() => Number(document.querySelector('.job-panel [role=progressbar]')?.ariaValueNow) > 20")
     studio.shoot("start")
+    page.wait_for_url(re.compile("/label$"), timeout=TRAINING_MS)
 
 
 def label(studio: Studio) -> str:
     """The query card, and the second step of a new class; the name of that class."""
-    studio.asked()
-    studio.shoot("label")
-    row = studio.asked()
-    name = studio.truth(row)
+    known = {name["name"] for name in studio.get("names")}
     page = studio.page
+    while (name := studio.truth(studio.asked())) in known:  # until a picture comes whose class nobody has named
+        page.keyboard.press("/")
+        page.keyboard.type(name)
+        page.keyboard.press("Enter")
+        expect(page.locator(".card-said")).to_contain_text(name)
+        studio.page.wait_for_timeout(500)
+    studio.shoot("label")
     page.keyboard.press("n")
     page.keyboard.type(name)
     page.keyboard.press("Enter")
+    expect(page.locator(".card-said")).to_contain_text(name)
+    studio.asked()
+    page.keyboard.press("m")
     also = page.locator(".also-grid [data-row]")
     expect(also.first).to_be_visible()
-    for key, other in zip("123456789abc", also.evaluate_all("all => all.map(one => +one.dataset.row)"), strict=False):
+    for key, other in zip("123456789qwe", also.evaluate_all("all => all.map(one => +one.dataset.row)"), strict=False):
         if studio.truth(other) == name:
             page.keyboard.press(key)
     studio.shoot("new-class")
@@ -166,36 +185,25 @@ def label(studio: Studio) -> str:
     return name
 
 
-def training(studio: Studio) -> None:
-    """The end of the questions, and a round that is being trained."""
-    studio.http.post("/api/audit", json={"uid": new_uid(), "n": N_AUDITED}).raise_for_status()
-    studio.answer(audit=True)
-    studio.answer()
-    page = studio.go("label")
-    expect(page.get_by_role("heading", name="All questions are answered")).to_be_visible()
-    page.keyboard.press("Enter")
-    page.wait_for_function(IS_TRAINING, timeout=TRAINING_MS)
-    studio.shoot("training")
-    expect(page.locator(".card")).to_be_visible(timeout=TRAINING_MS)
-
-
-IS_TRAINING = """() => {
-  const panel = document.querySelector(".job-panel");
-  const share = panel?.querySelector("[role=progressbar]").ariaValueNow;
-  return panel?.querySelector("strong").textContent.startsWith("Training") && Number(share) >= 30;
-}"""
-"""A third of a round is trained: the bar and the time left have something to show."""
-
-
 def rounds(studio: Studio) -> None:
-    """Two rounds after the base training, with a blind audit."""
-    studio.answer()
+    """Two trainings, with a blind audit."""
+    studio.answer_audit()
+    studio.wait_for_training(1)
+    studio.http.post("/api/job", json={"kind": "train"}).raise_for_status()
+    studio.wait_for_training(2)
     page = studio.go("rounds")
-    page.get_by_role("button", name="Train the next round").click()
-    expect(page.locator(".rounds-table tbody tr")).to_have_count(3, timeout=TRAINING_MS)
-    studio.go("rounds")
-    expect(page.locator(".rounds-table")).to_be_visible()
+    expect(page.locator(".rounds-main .rounds-table")).to_be_visible()
     studio.shoot("rounds")
+
+
+def review(studio: Studio) -> None:
+    """A page of one class, and one picture alone."""
+    page = studio.go("review")
+    page.wait_for_load_state("networkidle")
+    studio.shoot("review")
+    page.keyboard.press("g")
+    page.wait_for_timeout(500)
+    studio.shoot("review-one")
 
 
 def card(page: Page, name: str) -> Locator:
@@ -248,7 +256,7 @@ def grid_and_map(studio: Studio) -> None:
 
 
 def untrained(project: Path, folder: Path) -> Path:
-    """The same images and first labels as a project that is to be prepared yet; features are not made twice."""
+    """A new project of the same images and first labels."""
     with Project.open(project) as trained:
         table, images = label_table(trained, trained.snapshot()), read_settings(project / "agcd.toml")[1]
     seeds = [i for i, source in enumerate(table["source"]) if source == "seed"]
@@ -256,7 +264,6 @@ def untrained(project: Path, folder: Path) -> Path:
     (folder / "labels.csv").write_text("\n".join(lines) + "\n")
     new = folder / project.name
     Project.create(new, images, folder / "labels.csv").close()
-    shutil.copytree(project / "cache" / "features", new / "cache" / "features")
     return new
 
 
@@ -277,10 +284,10 @@ def make_all(project: Path, out: Path, name: str) -> None:
         copy = Path(shutil.copytree(project, Path(scratch) / name))
         with served(browser, untrained(copy, Path(scratch) / "new"), out) as studio:
             start(studio)
-        with served(browser, copy, out) as studio:
             new_class = label(studio)
-            training(studio)
+            studio.answer(N_ANSWERED)
             rounds(studio)
+            review(studio)
             classes(studio, new_class)
             grid_and_map(studio)
         browser.close()
