@@ -8,10 +8,10 @@ NODE   := frontend/node_modules
 TYPES  := frontend/generated/api.d.ts
 
 # Tests write many small files and wait for each to reach the disk; a file system in memory, where there is room, does
-# not make them wait. What they leave behind goes.
+# not make them wait. What they leave behind goes. Training in the background would wait for all other tests: not here.
 MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 4000000 2>/dev/null && echo /dev/shm)
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
-	TMPDIR=$$scratch OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
+	TMPDIR=$$scratch OMP_NUM_THREADS=1 AGCD_NICENESS=0 $(BIN)/python -m pytest -q
 
 .PHONY: demo test lint frontend frontend-checks browser bench slow clean
 

@@ -15,6 +15,8 @@ from agcd.app.project import Project
 from agcd.errors import AgcdError
 
 _WRITE_SECONDS = 0.2
+NICENESS = "AGCD_NICENESS"
+"""The variable of the environment that sets how far the work steps back behind everything else; 0 is not at all."""
 _NICENESS = 15
 
 
@@ -133,12 +135,13 @@ def train(project: Project, told: ProgressFile, n_questions: int | None) -> None
 
 def without_haste() -> None:
     """Let whatever else runs on this machine go first, the page above all."""
+    niceness = int(os.environ.get(NICENESS, _NICENESS))
     with suppress(OSError):  # where sessions share the machine fairly, this is the word that counts (Linux)
-        Path("/proc/self/autogroup").write_text(str(_NICENESS))
+        Path("/proc/self/autogroup").write_text(str(niceness))
     threads = Path("/proc/self/task")
     for thread in sorted(threads.iterdir()) if threads.is_dir() else []:
         with suppress(OSError):  # it may have ended
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICENESS)
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
 
 
 _WORK = {"prepare": prepare, "round": next_round, "export": export, "start": start, "train": train}
