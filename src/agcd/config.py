@@ -99,6 +99,9 @@ class AnswersConfig(Settings):
     """Weight of the classes that labels spread to unlabelled rows over the neighbour graph."""
     unnamed: Literal["keep", "drop"] = "keep"
     """What becomes, before a round, of slots without a class whose rows labels explain."""
+    page_weight: float = Field(0.5, ge=0, le=1)
+    """How certain a row is that was accepted by page, where labels have 1: it counts as spread, with ``spread_weight``.
+    0: such rows are as unlabelled as others."""
 
 
 class TrainConfig(Settings):

@@ -329,6 +329,7 @@ def without_bad_rows(labels: LabelState, features: RowFeatures) -> LabelState:
 def labels_digest(labels: LabelState) -> str:
     """A name for everything in ``labels`` that training or asking depends on."""
     arrays = [labels.y_class, labels.asked_round, labels.held_out, labels.passed]
+    arrays += [] if labels.accepted is None else [labels.accepted]  # older keys stay valid
     return digest([labels.classes, labels.n_old, *(digest_bytes(a.tobytes()) for a in arrays)])
 
 

@@ -75,7 +75,8 @@ class LabelState:
     ``classes`` lists the old classes first (``n_old`` of them), then novel ones in the order they were named.
     ``asked_round`` is −1 for rows never answered, 0 for labels known from the start, t for answers of round t.
     ``held_out`` rows (test, junk, unreadable) are neither trained on nor asked about; ``passed`` rows (skipped,
-    unsure) stay unlabelled training data but are not asked again.
+    unsure) stay unlabelled training data but are not asked again. ``accepted`` is the class that a row was accepted as,
+    looked over with a page of others, and −1 elsewhere: no label, but more than nothing. None: no row was.
     """
 
     classes: tuple[str, ...]
@@ -85,6 +86,7 @@ class LabelState:
     held_out: BoolArray
     passed: BoolArray
     last_event: int = 0
+    accepted: IntArray | None = None
 
     @property
     def train_rows(self) -> IntArray:

@@ -29,9 +29,9 @@ def fold(events: list[LabelEvent], base_event: int | None = None) -> LabelState:
     return seen(events).state(None if base_event is None else seen(known).carried)[0]
 
 
-def reduced(events: list[LabelEvent]) -> tuple[dict[int, LabelEvent], dict[str, str], dict[str, str], set[int | None]]:
-    """The answer that counts for each row, what each class stands for and is called, and the rows that were accepted by
-    page, asked anew of all events."""
+def reduced(events: list[LabelEvent]) -> tuple[dict[int, LabelEvent], dict[str, str], dict[str, str], dict[int, str]]:
+    """The answer that counts for each row, what each class stands for and is called, and what each row was accepted as
+    by page, asked anew of all events."""
 
     @cache
     def stands(number: int) -> bool:
@@ -57,7 +57,8 @@ def reduced(events: list[LabelEvent]) -> tuple[dict[int, LabelEvent], dict[str, 
         decided = [e for e in finals if e.kind in ("label", "junk")]
         if finals:
             winner[row] = (decided or finals)[-1]
-    return winner, owner, name, {event.row for event in standing if event.kind == "accept"}
+    accepted = {int(e.row): str(e.class_id) for e in standing if e.kind == "accept" and e.row is not None}
+    return winner, owner, name, accepted
 
 
 def carried(events: list[LabelEvent]) -> set[str]:
@@ -85,6 +86,8 @@ def twin(events: list[LabelEvent], base_event: int | None) -> LabelState:
 
     counts = [winner.get(row) for row in range(N_ROWS)]
     kind_of = [None if e is None else "held" if e.kind == "label" and e.is_audit else e.kind for e in counts]
+    undecided = [row for row in accepted if kind_of[row] not in ("label", "held", "junk")]
+    by_page = {row: owner[accepted[row]] for row in undecided}
     return LabelState(
         tuple(name[c] for c in listed),
         len(old),
@@ -98,6 +101,9 @@ def twin(events: list[LabelEvent], base_event: int | None) -> LabelState:
         np.array([kind in ("junk", "held") or bool(IS_TEST[row]) for row, kind in enumerate(kind_of)]),
         np.array([row in accepted or kind in ("skip", "unsure") for row, kind in enumerate(kind_of)]),
         len(events),
+        np.array([listed.index(by_page[row]) if by_page.get(row) in listed else -1 for row in range(N_ROWS)])
+        if by_page
+        else None,
     )
 
 
@@ -282,13 +288,15 @@ def test_answers_of_an_audit_are_neither_learned_nor_counted_and_make_no_class()
         ([label(0, "a", who="bob")], False),
         ([LabelEvent("skip", "bob", "human", row=1)], False),
         ([LabelEvent("rename", "bob", "human", class_id="a", payload={"name": "z"})], False),
+        ([LabelEvent("accept", "bob", "human", row=0, class_id="b")], False),
+        ([LabelEvent("accept", "bob", "human", row=1, class_id="b")], True),
         ([label(1, "a")], True),
         ([label(0, "b")], True),
         ([LabelEvent("merge", "bob", "human", class_id="a", payload={"into": "b"})], True),
         ([LabelEvent("void", "ann", "human", payload={"target": "first"})], True),
     ],
 )
-def test_only_another_label_of_some_row_teaches_something(more: list[LabelEvent], teaches: bool) -> None:
+def test_only_another_label_or_accepted_row_teaches_something(more: list[LabelEvent], teaches: bool) -> None:
     begun = [create("a"), create("b"), label(0, "a", uid="first")]
     then, now = seen(numbered(*begun)), seen(numbered(*begun, *more))
     assert now.teaches_more_than(then) is teaches

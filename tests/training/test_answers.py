@@ -37,6 +37,7 @@ SWITCHES: list[dict[str, Any]] = [
     {"restart": True},
     {"spread_weight": 2.0},
     {"unnamed": "drop"},
+    {"page_weight": 0.25},
 ]
 
 
@@ -90,6 +91,45 @@ def test_an_answer_stands_against_all_evidence(tmp_path: Path, monkeypatch: pyte
     known, said = propagate_answers(task), task.labels.y_class
     assert known.y_class.tolist() == np.where(said >= 0, said, 2).tolist()
     assert known.certainty.tolist() == np.where(said >= 0, 1, 0.25).tolist()
+
+
+def test_rows_accepted_by_page_count_as_what_they_were_accepted_as_and_labels_stand(tmp_path: Path) -> None:
+    blobs = make_blobs()
+    accepted = np.where(np.arange(120) % 5 == 0, 3, -1)
+    labels = replace(told(blobs, ASKED), accepted=accepted)
+    task = round_of(base_of("simgcd", blobs, tmp_path), blobs, tmp_path, labels=labels)
+    known, without = propagate_answers(task, 0.5), propagate_answers(task)
+    by_page = (accepted >= 0) & (labels.y_class < 0)
+    assert (known.y_class[by_page] == 3).all()
+    assert (known.certainty[by_page] == 0.5).all()
+    np.testing.assert_array_equal(known.y_class[~by_page], without.y_class[~by_page])
+    np.testing.assert_array_equal(known.certainty[~by_page], without.certainty[~by_page])
+
+
+@two_phase_trainer
+def test_accepted_pages_teach_with_a_weight_of_their_own_and_without_them_keys_are_those_of_old(
+    name: str, tmp_path: Path
+) -> None:
+    blobs = make_blobs()
+    base, labels = base_of(name, blobs, tmp_path), told(blobs, ASKED)
+    pages = replace(labels, accepted=np.where(labels.y_class < 0, 4, -1))
+    done = [
+        get_trainer(name)(config_of(name, OUR_ANSWERS | {"page_weight": weight}).train).fit(
+            round_of(base, blobs, tmp_path / str(i), labels=said)
+        )
+        for i, (said, weight) in enumerate([(labels, 1.0), (pages, 0.0), (pages, 0.5), (pages, 1.0)])
+    ]
+    plain, unheard, half, whole = (weights(outcome.fitted) for outcome in done)
+    assert same(plain, unheard)
+    assert not same(half, plain)
+    assert not same(half, whole)
+    assert labels_digest(pages) != labels_digest(labels)
+
+    def n_in_class_4(outcome: Outcome) -> int:
+        slots = outcome.fitted.predict(blobs.features, np.arange(120), "ema").y_slot
+        return int((slots == outcome.last.slot_of_class[4]).sum())
+
+    assert n_in_class_4(done[3]) > n_in_class_4(done[0])
 
 
 def slow_voters(known: PropagatedLabels) -> list[int]:

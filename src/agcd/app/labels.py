@@ -212,6 +212,15 @@ class LabelView:
         """The place of the class of each of them after merges; a place stays for ever."""
         return np.asarray(self.registry.merged_place[self._learned["class"]])
 
+    @cached_property
+    def _accepted(self) -> NDArray[Any]:
+        """What was accepted by page and not labelled since, by row."""
+        return np.asarray(self._table[self._table["how"] == How.ACCEPTED])
+
+    @cached_property
+    def _accepted_places(self) -> IntArray:
+        return np.asarray(self.registry.merged_place[self._accepted["class"]])
+
     def learned_as_said(self) -> tuple[IntArray, IntArray]:
         """The rows whose label training learns, and the place of the class that each was given to, before merges."""
         return self._learned["row"], self._learned["class"]
@@ -232,6 +241,10 @@ class LabelView:
     def n_labels_after(self, event: int) -> int:
         """How many labels that training learns were given after an event."""
         return int((self._learned["id"] > event).sum())
+
+    def n_accepted_after(self, event: int) -> int:
+        """How many rows were accepted by page after an event and not labelled since."""
+        return int((self._accepted["id"] > event).sum())
 
     def class_of_row(self, row: int) -> ClassInfo | None:
         """The class that people gave to ``row``, labelled or accepted."""
@@ -342,13 +355,23 @@ class LabelView:
         passed[self.rows((How.SKIPPED, How.UNSURE))] = True
         passed[table["row"][table["accepted"]]] = True
         names, ids = tuple(info.name for info in listed), tuple(info.id for info in listed)
-        return LabelState(names, len(old), y_class, asked_round, held_out, passed, self.last_event), ids
+        told = LabelState(names, len(old), y_class, asked_round, held_out, passed, self.last_event)
+        if self.n(How.ACCEPTED):
+            accepted = np.full(len(self.is_test), UNLABELLED, np.int64)
+            accepted[self._accepted["row"]] = number[self._accepted_places]
+            told = replace(told, accepted=accepted)
+        return told, ids
 
     def teaches_more_than(self, then: LabelView) -> bool:
         """Whether training would learn something that it could not learn from an earlier view: another label of some
-        row. Who repeats a label, skips a row or renames a class teaches nothing."""
-        same_rows = np.array_equal(self._learned["row"], then._learned["row"])
-        return not (same_rows and np.array_equal(self._learned_places, then._learned_places))
+        row, or another one accepted. Who repeats a label, skips a row or renames a class teaches nothing."""
+        pairs = (
+            (self._learned["row"], then._learned["row"]),
+            (self._learned_places, then._learned_places),
+            (self._accepted["row"], then._accepted["row"]),
+            (self._accepted_places, then._accepted_places),
+        )
+        return not all(np.array_equal(now, before) for now, before in pairs)
 
 
 def _mask_of(hows: Collection[How]) -> BoolArray:

@@ -105,6 +105,11 @@ class Snapshot:
         return self.labels.n_labels_after(self.learned.last_event) if self.learned else 0
 
     @property
+    def n_new_accepted(self) -> int:
+        """Rows accepted by page that no round has learned from yet."""
+        return self.labels.n_accepted_after(self.learned.last_event) if self.learned else 0
+
+    @property
     def n_open(self) -> int:
         """Questions of the present query that wait for an answer."""
         return n_open(self.labels, self.asked.query)

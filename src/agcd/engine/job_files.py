@@ -31,7 +31,8 @@ def write_job(folder: Path, config: TrainConfig, job: TrainingJob) -> None:
     """Everything but ``evaluate`` and ``echo``, which stay behind; the run's folder is the one around ``folder``."""
     describe(job.features, folder)
     labels = job.labels
-    np.savez(folder / "labels.npz", **{name: getattr(labels, name) for name in _ARRAYS})
+    told = {name: getattr(labels, name) for name in _ARRAYS}
+    np.savez(folder / "labels.npz", **(told if labels.accepted is None else told | {"accepted": labels.accepted}))
     if job.start:
         # Saving gives a model its id: the caller's keeps the one it has.
         replace(job.start, facts=dict(job.start.facts)).save(folder / "start.safetensors")
@@ -54,7 +55,7 @@ def read_job(folder: Path, group: ProcessGroup) -> tuple[TrainConfig, TrainingJo
     """What ``write_job`` stored, for one process of ``group``."""
     facts, features = read_json(folder / "job.json"), reopen(folder)
     with np.load(folder / "labels.npz", allow_pickle=False) as arrays:
-        told = {name: arrays[name] for name in _ARRAYS}
+        told = {name: arrays[name] for name in arrays.files}
     labels = LabelState(tuple(facts["classes"]), facts["n_old"], **told, last_event=facts["last_event"])
     start, previous = None, None
     if facts["start"] is not None:

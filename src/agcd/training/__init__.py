@@ -85,7 +85,8 @@ def train_record(config: TrainConfig) -> dict[str, Any]:
     """What of ``config`` decides a run, as plain JSON values."""
     options = trainer_options(config)
     unread: dict[str, Any] = dict.fromkeys(("options", *config.unread(sections_read(config.trainer))), True)
-    record = config.model_dump(mode="json", exclude={"answers": _unused(config.answers, "unnamed")} | unread)
+    later = {"answers": _unused(config.answers, "unnamed", "page_weight")}
+    record = config.model_dump(mode="json", exclude=later | unread)
     return record if options is None else record | {"options": options.model_dump(mode="json")}
 
 

@@ -36,9 +36,9 @@ class PropagatedLabels:
 
     rows: IntArray
     y_class: IntArray
-    """(n,): the person's class where there is one, else the propagated one; −1 where neither is."""
+    """(n,): the class that a person gave or accepted, else the propagated one; −1 where there is neither."""
     certainty: FloatArray
-    """(n,): 1 for labelled rows, else the certainty of the propagated class."""
+    """(n,): 1 for labelled rows, ``page_weight`` for accepted ones, else the certainty of the propagated class."""
     amount: FloatArray
     """(n,): the evidence that has arrived, as ``propagation.Propagation`` counts it."""
     labelled: BoolArray
@@ -57,8 +57,9 @@ class PropagatedLabels:
         return np.flatnonzero(self.labelled | may_vote)
 
 
-def propagate_answers(job: TrainingJob) -> PropagatedLabels:
-    """Propagate the labels of a job over the features of the model it starts from."""
+def propagate_answers(job: TrainingJob, page_weight: float = 0.0) -> PropagatedLabels:
+    """Propagate the labels of a job over the features of the model it starts from; ``page_weight`` is the certainty of
+    rows that were accepted by page."""
     assert job.start is not None
     rows = job.labels.train_rows
     said = job.labels.y_class[rows]
@@ -66,6 +67,10 @@ def propagate_answers(job: TrainingJob) -> PropagatedLabels:
     found = propagate_labels(graph, said, len(job.labels.classes))
     labelled = said >= 0
     y_class, certainty = np.where(labelled, said, found.y_class), np.where(labelled, 1, found.certainty)
+    if job.labels.accepted is not None and page_weight:
+        accepted = job.labels.accepted[rows]
+        by_page = (accepted >= 0) & ~labelled
+        y_class, certainty = np.where(by_page, accepted, y_class), np.where(by_page, page_weight, certainty)
     return PropagatedLabels(rows, y_class, certainty.astype(np.float32), found.amount, labelled, graph)
 
 

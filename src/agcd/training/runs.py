@@ -163,7 +163,7 @@ class TwoPhaseRun(DescentRun):
     @cached_property
     def propagated(self) -> PropagatedLabels:
         """What the labels say about every training row, as the round begins."""
-        return propagate_answers(self.job)
+        return propagate_answers(self.job, self.config.answers.page_weight)
 
     def current_mapping(self) -> LabelMapping:
         if self.job.start is None or self.config.answers.mapping == "labels":

@@ -12,8 +12,8 @@ from agcd.errors import AgcdError
 
 LOOK_SECONDS = 1.0
 FEWEST_NEW = 20
-"""New labels from which training is worth its time; and at least a quarter of those it knows, so that it becomes rarer
-as the project grows."""
+"""New labels and accepted pictures from which training is worth its time; and at least a quarter of the labels it
+knows, so that it becomes rarer as the project grows."""
 log = logging.getLogger("agcd")
 
 
@@ -60,4 +60,5 @@ def due(snapshot: Snapshot) -> Kind | None:
     if snapshot.round is None or snapshot.round.live is None:
         return "train"
     learned = snapshot.learned.n_labels if snapshot.learned else 0
-    return "train" if snapshot.is_due and snapshot.n_new_labels >= max(FEWEST_NEW, learned // 4) else None
+    n_new = snapshot.n_new_labels + snapshot.n_new_accepted
+    return "train" if snapshot.is_due and n_new >= max(FEWEST_NEW, learned // 4) else None
