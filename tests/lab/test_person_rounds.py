@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from agcd.config import BackboneConfig
 from agcd.lab.datasets import load_data
@@ -62,3 +63,22 @@ def test_the_page_calls_rows_what_the_person_said_and_makes_it_wait_for_training
     assert person.prepared > 0
     assert person.shown.isdisjoint(labelled.tolist())
     assert person.shown >= set(person.said)
+
+
+def test_at_the_page_the_person_answers_reviews_and_ends_with_every_name_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = load_data(str(toy_folder(tmp_path / "toys")), tmp_path)
+    backbone = BackboneConfig(name="toy", image_size=32, trainable_blocks=0, views=1)
+    drawn = draw_pool(dataset, Start(None, 2, 3), 0, backbone, tmp_path / "cache")
+    person = Noting(
+        drawn.truth.tolist().__getitem__, drawn.names, range(2), Costs(), errors=0, rng=np.random.default_rng(0)
+    )
+    monkeypatch.setattr("agcd.lab.person.page.N_ANSWERS", 3)
+    shown = []
+    for names in WAYS["page"].run(drawn.pool, person, Place(tmp_path / "project", FAST)):
+        shown.append(len(person.shown))
+        assert all(names[row] == said for row, said in person.said.items())
+    assert shown[:4] == [0, 1, 2, 3]
+    assert shown[-1] == drawn.is_hidden.sum()
+    np.testing.assert_array_equal(names, drawn.truth)

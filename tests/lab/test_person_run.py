@@ -30,8 +30,9 @@ def test_a_moment_holds_until_the_next() -> None:
     assert rights == [0.0, 0.0, 0.5, 0.5, 0.85, 0.80]
 
 
-def test_minutes_count_until_a_share_is_first_reached() -> None:
+def test_minutes_and_keys_count_until_a_share_is_first_reached() -> None:
     assert [CURVE.minutes_until(share) for share in (0.5, 0.8, 0.9)] == [0.5, 2.0, None]
+    assert [CURVE.keys_until(share) for share in (0.5, 0.8, 0.9)] == [5, 20, None]
 
 
 def test_curves_are_stored_and_read_back() -> None:
@@ -47,7 +48,7 @@ def test_tables_have_means_over_seeds_and_say_how_many_got_there() -> None:
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert len(rule.split("|")) == len(line.split("|"))
     assert cells[:3] == ["ours, live", "73.0 ± 32.5", "90.5 ± 7.8"]
-    assert cells[6:] == ["1.5", "1.0 (1 of 2)", "1.0 (1 of 2)", "1.8", "52", "18", "2"]
+    assert cells[6:] == ["1.5", "1.0 (1 of 2)", "1.0 (1 of 2)", "10 (1 of 2)", "1.8", "52", "18", "2"]
 
 
 def test_the_file_has_a_line_for_every_ten_seconds() -> None:

@@ -45,9 +45,16 @@ class Curve:
 
     def minutes_until(self, share: float) -> float | None:
         """When so many names were right for the first time; None if they never were."""
-        reached = (moment.seconds for moment in self.moments if moment.right >= share)
-        seconds = next(reached, None)
-        return None if seconds is None else seconds / 60
+        moment = self._first(share)
+        return None if moment is None else moment.seconds / 60
+
+    def keys_until(self, share: float) -> int | None:
+        """The keys that it took; None if so many names were never right."""
+        moment = self._first(share)
+        return None if moment is None else moment.keys
+
+    def _first(self, share: float) -> Moment | None:
+        return next((moment for moment in self.moments if moment.right >= share), None)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

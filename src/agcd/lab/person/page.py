@@ -22,7 +22,8 @@ from agcd.lab.person.simulated import Person
 from agcd.types import UNLABELLED, IntArray
 
 N_ANSWERS = 60
-"""Answers after which the person goes over to the review."""
+"""Answers after which the person thinks of going over to the review, and does once ten more are likely to change fewer
+than ten names: from then on an answer costs more than finding the wrong name in the review."""
 POLL_SECONDS = 0.2
 PATIENCE_SECONDS = 1800.0
 
@@ -34,9 +35,9 @@ def at_the_page(pool: Pool, person: Person, folder: Path, settings: tuple[str, .
         page = Page(pool, person, Annotator(address, secret, nobody, "person"))
         person.prepare(page.wait_for_the_first_question())
         yield page.names()
-        for _ in range(N_ANSWERS):
-            if not page.answer():
-                break
+        n_answers = 0
+        while (n_answers < N_ANSWERS or page.answers_pay()) and page.answer():
+            n_answers += 1
             yield page.names()
         person.press(1)  # over to the review
         while page.look_over():
@@ -70,6 +71,11 @@ class Page:
         said = self.name(card["path"], [found["name"] for found in card["candidates"]])
         self.http.label([card["row"]], said)
         return True
+
+    def answers_pay(self) -> bool:
+        """Whether the page expects more answers to change at least as many other names."""
+        bought = self.http.call("/api/figures")["bought"]
+        return bought is not None and bought["n_next"] >= bought["n_answers"]
 
     def name(self, path: str, suggested: list[str]) -> str:
         """What the person calls a picture that stands alone."""

@@ -34,7 +34,7 @@ def person_tables(runs: Sequence[Run], minutes: float) -> str:
         own = [run for run in runs if (run.data, run.errors) == (data, errors)]
         shown: list[float] = [m for m in MINUTES if m <= minutes] or [minutes]
         heads = ["way", *(f"{m:g} min" for m in shown), *(f"min to {100 * s:g} %" for s in LEVELS)]
-        heads += ["minutes in all", "waiting, s", "keys", "seeds"]
+        heads += [f"keys to {100 * LEVELS[-1]:g} %", "minutes in all", "waiting, s", "keys", "seeds"]
         lines = [_line([run for run in own if run.way == way], shown) for way in unique(run.way for run in own)]
         rows = mean_std([run.curve.n_hidden for run in own], percent=False).partition(" ")[0].partition(".")[0]
         title = f"**{Path(data).name}**, right names (%) of {rows} pictures, {100 * errors:g} % wrong answers"
@@ -45,17 +45,18 @@ def person_tables(runs: Sequence[Run], minutes: float) -> str:
 def _line(runs: Sequence[Run], shown: Sequence[float]) -> list[str]:
     curves = [run.curve for run in runs]
     right = [mean_std([curve.at(m).right for curve in curves], percent=True) for m in shown]
-    until = [_mean_minutes([curve.minutes_until(share) for curve in curves]) for share in LEVELS]
+    until = [_mean_reached([curve.minutes_until(share) for curve in curves]) for share in LEVELS]
+    until.append(_mean_reached([curve.keys_until(LEVELS[-1]) for curve in curves], digits=0))
     last = [curve.moments[-1] for curve in curves]
-    minutes = _mean_minutes([moment.seconds / 60 for moment in last])
+    minutes = _mean_reached([moment.seconds / 60 for moment in last])
     waited, keys = (f"{np.mean(values):.0f}" for values in ([m.waited for m in last], [m.keys for m in last]))
     return [WAYS[runs[0].way].words, *right, *until, minutes, waited, keys, str(len(runs))]
 
 
-def _mean_minutes(found: Sequence[float | None]) -> str:
+def _mean_reached(found: Sequence[float | None], digits: int = 1) -> str:
     """The mean over the seeds that got there, and how many did if not all."""
-    reached = [minutes for minutes in found if minutes is not None]
+    reached = [value for value in found if value is not None]
     if not reached:
         return "–"
     some = "" if len(reached) == len(found) else f" ({len(reached)} of {len(found)})"
-    return f"{np.mean(reached):.1f}{some}"
+    return f"{np.mean(reached):.{digits}f}{some}"
