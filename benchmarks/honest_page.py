@@ -6,7 +6,8 @@ Every run draws classes with its seed (8 known by 5 labels each) and answers liv
 answer the figure in the strip, the names of all pictures and the board are recorded. *Inside*: the share of moments
 with a figure at which the true share of right names lies in its interval. *Contradicted*: groups shown under a name
 although most of the answered pictures that are shown in them carry another; *without own*: the same for the answered
-pictures that would be in the group if their own answer were not known. Nothing trains meanwhile. Markdown.
+pictures that would be in the group if their own answer were not known; *mostly wrong*: names that at least five
+pictures carry, most of which truly are something else. Nothing trains meanwhile. Markdown.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from agcd.lab.person.rounds import make_project, nobody
 from agcd.lab.person.run_person import make_person
 
 N_KNOWN, N_LABELS = 8, 5
+FEWEST_PICTURES = 5
 
 
 class Recorder:
@@ -35,7 +37,8 @@ class Recorder:
 
     def __init__(self, page: Page, drawn: Drawn) -> None:
         self.page, self.drawn = page, drawn
-        self.n_figures = self.n_inside = self.n_better = self.n_contradicted = self.n_without_own = self.n_groups = 0
+        self.n_figures = self.n_inside = self.n_better = 0
+        self.n_groups = self.n_contradicted = self.n_without_own = self.n_mostly_wrong = 0
         self.widths: list[float] = []
 
     def look(self) -> None:
@@ -47,6 +50,9 @@ class Recorder:
             self.n_inside += figure["low"] <= right <= figure["high"]
             self.n_better += right > figure["high"]
             self.widths.append((figure["high"] - figure["low"]) / 2)
+        for name in np.unique(names[hidden & (names >= 0)]).tolist():
+            own = hidden & (names == name)
+            self.n_mostly_wrong += bool(own.sum() >= FEWEST_PICTURES and (self.drawn.truth[own] == name).mean() < 0.5)
         self._look_at_groups()
 
     def _look_at_groups(self) -> None:
@@ -101,9 +107,10 @@ def main() -> None:
         "half-width",
         "named groups seen",
         "contradicted",
+        "without own",
+        "mostly wrong",
     )
-    print(f"| {' | '.join(heads)} | without own |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     total = np.zeros(2)
     for data in given.data:
         dataset = load_data(data, default_cache())
@@ -114,7 +121,7 @@ def main() -> None:
             total += found.n_inside, found.n_figures
             share = f"{100 * found.n_inside / max(1, found.n_figures):.0f} %"
             width = f"{100 * float(np.mean(found.widths or [np.nan])):.1f}"
-            counts = f"{found.n_groups} | {found.n_contradicted} | {found.n_without_own}"
+            counts = f"{found.n_groups} | {found.n_contradicted} | {found.n_without_own} | {found.n_mostly_wrong}"
             inside = f"{found.n_figures} | {share} | {found.n_better} | {width}"
             print(f"| {Path(data).name} | {seed} | {inside} | {counts} |", flush=True)
     print(f"\nInside in all: {100 * total[0] / max(1, total[1]):.1f} % of {total[1]:.0f} moments")

@@ -107,6 +107,16 @@ class LabelState:
         return np.flatnonzero((self.y_class >= 0) & (self.asked_round > 0) & ~self.held_out)
 
     @property
+    def accepted_classes(self) -> IntArray:
+        """(n,): ``accepted``, or −1 everywhere."""
+        return np.full_like(self.y_class, UNLABELLED) if self.accepted is None else self.accepted
+
+    @property
+    def accepted_rows(self) -> IntArray:
+        """Rows accepted by page that have no label."""
+        return np.flatnonzero((self.accepted_classes >= 0) & (self.y_class < 0) & ~self.held_out)
+
+    @property
     def pool_rows(self) -> IntArray:
         """Rows that may be asked about."""
         return np.flatnonzero((self.y_class < 0) & ~self.held_out & ~self.passed)

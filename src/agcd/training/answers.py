@@ -67,8 +67,8 @@ def propagate_answers(job: TrainingJob, page_weight: float = 0.0) -> PropagatedL
     found = propagate_labels(graph, said, len(job.labels.classes))
     labelled = said >= 0
     y_class, certainty = np.where(labelled, said, found.y_class), np.where(labelled, 1, found.certainty)
-    if job.labels.accepted is not None and page_weight:
-        accepted = job.labels.accepted[rows]
+    if page_weight:
+        accepted = job.labels.accepted_classes[rows]
         by_page = (accepted >= 0) & ~labelled
         y_class, certainty = np.where(by_page, accepted, y_class), np.where(by_page, page_weight, certainty)
     return PropagatedLabels(rows, y_class, certainty.astype(np.float32), found.amount, labelled, graph)

@@ -223,15 +223,18 @@ class TwoPhaseRun(DescentRun):
         return loss
 
     def _queried_phase(self, epoch: int, mapping: LabelMapping, rng: np.random.Generator) -> float:
-        config, rows_asked = self.config, self.job.labels.queried_rows
-        total, n = 0.0, 0
-        for batch in self.batches(shuffled_batches(rows_asked, config.query_batch_size, rng), rng):
-            if config.map_every and n and n % config.map_every == 0:
-                mapping = self.current_mapping()
-            y_class = self.job.labels.y_class[batch.rows]
-            slots = torch.from_numpy(mapping.slot_of_class[y_class])
-            loss = queried_loss(self.forward(batch), torch.from_numpy(y_class), slots, config)
-            total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
+        """The answers, and before them, with their own weight, the rows accepted by page."""
+        config, labels, total, n = self.config, self.job.labels, 0.0, 0
+        said = np.where(labels.y_class < 0, labels.accepted_classes, labels.y_class)
+        for rows, weight in ((labels.accepted_rows, config.answers.page_weight), (labels.queried_rows, 1.0)):
+            taught = rows if weight else rows[:0]
+            for batch in self.batches(shuffled_batches(taught, config.query_batch_size, rng), rng):
+                if config.map_every and n and n % config.map_every == 0:
+                    mapping = self.current_mapping()
+                y_class = said[batch.rows]
+                slots = torch.from_numpy(mapping.slot_of_class[y_class])
+                loss = weight * queried_loss(self.forward(batch), torch.from_numpy(y_class), slots, config)
+                total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
         return total / max(n, 1)
 
 
