@@ -100,8 +100,7 @@ class AnswersConfig(Settings):
     unnamed: Literal["keep", "drop"] = "keep"
     """What becomes, before a round, of slots without a class whose rows labels explain."""
     page_weight: float = Field(0.5, ge=0, le=1)
-    """How certain a row is that was accepted by page, where labels have 1: it counts as spread, with ``spread_weight``.
-    0: such rows are as unlabelled as others."""
+    """What a row that was accepted by page counts for, where an answer has 1; 0: it is as unlabelled as others."""
 
 
 class TrainConfig(Settings):

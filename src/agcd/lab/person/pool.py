@@ -62,14 +62,14 @@ class Drawn:
 
 def draw_pool(dataset: Dataset, start: Start, seed: int, backbone: BackboneConfig, cache_dir: Path) -> Drawn:
     """Draw classes, known classes and labelled rows, and compute the features of what was drawn."""
-    rows, truth, classes = _draw_classes(dataset, start, seed)
-    features = open_features(_part(dataset, rows), backbone, cache_dir)
+    rows, truth, classes = draw_classes(dataset, start, seed)
+    features = open_features(only_rows(dataset, rows), backbone, cache_dir)
     kept = np.setdiff1d(np.arange(len(rows)), list(features.bad_rows))
     rows, truth = rows[kept], truth[kept]
     names = tuple(dataset.classes[c] for c in classes)
     pool = Pool(
         frozen_features(features, kept),
-        _start_labels(truth, start, seed),
+        start_labels(truth, start, seed),
         names[: start.n_known],
         len(classes),
         None if dataset.paths is None else tuple(dataset.paths[row] for row in rows),
@@ -78,7 +78,7 @@ def draw_pool(dataset: Dataset, start: Start, seed: int, backbone: BackboneConfi
     return Drawn(pool, truth, names)
 
 
-def _draw_classes(dataset: Dataset, start: Start, seed: int) -> tuple[IntArray, IntArray, list[int]]:
+def draw_classes(dataset: Dataset, start: Start, seed: int) -> tuple[IntArray, IntArray, list[int]]:
     """The train rows of the drawn classes, their classes numbered anew, and the old numbers of these, known first."""
     train = ~dataset.is_test
     n_rows = np.bincount(dataset.y_class[train & (dataset.y_class >= 0)], minlength=len(dataset.classes))
@@ -99,7 +99,7 @@ def _draw_classes(dataset: Dataset, start: Start, seed: int) -> tuple[IntArray, 
     return rows, y_class[rows], classes
 
 
-def _start_labels(truth: IntArray, start: Start, seed: int) -> IntArray:
+def start_labels(truth: IntArray, start: Start, seed: int) -> IntArray:
     y_start = np.full(len(truth), UNLABELLED, np.int64)
     rng = generator(seed, "person", "labels")
     for c in range(start.n_known):
@@ -107,7 +107,7 @@ def _start_labels(truth: IntArray, start: Start, seed: int) -> IntArray:
     return y_start
 
 
-def _part(dataset: Dataset, rows: IntArray) -> Dataset:
+def only_rows(dataset: Dataset, rows: IntArray) -> Dataset:
     """Some rows of a data set, without what is known of them."""
     return replace(
         dataset,
