@@ -207,3 +207,19 @@ def test_rows_of_a_large_pool_are_called_what_their_stand_in_is(
     assert view is not None
     called = view.belief.y_class[seen.live.stand_in]
     assert (called == truth).mean() > 0.9
+
+
+def test_a_picture_that_a_person_named_is_in_no_other_group_whatever_lies_around_it(project: Project) -> None:
+    project, truth = live_project(project)
+    rows = np.flatnonzero(~project.labels().settled)
+    odd = int(rows[truth[rows] == truth[rows[0]]][1])
+    others = [int(row) for row in rows if truth[row] == truth[odd] and row != odd]
+    said = [Answer(row, "common") for row in others] + [Answer(odd, "odd one")]
+    write_answers(project, said, "ann", "human")
+    snapshot = project.snapshot()
+    members = {group.name: snapshot.members(group).tolist() for group in snapshot.groups.values()}
+    assert odd in members["odd one"]
+    assert sum(odd in found for found in members.values()) == 1
+    assert all(
+        len(found) == snapshot.size(group) for group in snapshot.groups.values() for found in [members[group.name]]
+    )

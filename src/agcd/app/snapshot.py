@@ -283,11 +283,10 @@ class Snapshot:
         return np.asarray(self.round.top_slots[rows, 0], np.int64)
 
     def members(self, group: Group, n: int | None = None) -> IntArray:
-        """The train rows that answers or the model give to a group, the clearest first, or the first ``n`` of them;
-        junk is left out."""
+        """The train rows that belong to a group, the clearest first, or the first ``n`` of them; junk is left out.
+        Where answers are followed, what a person says of a row counts; else these are the rows of its slots."""
         if self.live is not None:
-            rows = self._live_members(self.number(group))
-            return rows[~self._is_junk[rows]][:n]
+            return self._live_members(self.number(group))[:n]
         if self.round is None or not group.slots:
             return _NO_ROWS
         looked_at = None if n is None else n + self.labels.n(How.JUNK)
@@ -306,7 +305,7 @@ class Snapshot:
         """The train rows by number of their group, in each the clearest first; and where each begins."""
         assert self.round is not None
         rows = self.round.train_rows
-        numbers = self.machine_numbers(rows)
+        numbers = self.says(rows).group
         order = np.lexsort((-self.margin(rows), numbers))
         return rows[order], np.searchsorted(numbers[order], np.arange(len(self.names) + 1))
 

@@ -212,7 +212,7 @@ def test_growing_by_pages_is_kept_apart_from_labels(client: Client) -> None:
     assert first["n_accepted"] == len(rows) - 1
     assert (again["n_accepted"], again["is_repeat"]) == (0, True)
     assert again["state"]["n_answers"] == 0
-    assert not again["state"]["is_due"]
+    assert again["state"]["is_due"], "accepted pictures teach, with a weight of their own"
     shown = client.get("/api/grid", show="accepted")
     assert sorted(thumb["row"] for thumb in shown["thumbs"]) == sorted(rows[:-1])
     assert {thumb["by"] for thumb in shown["thumbs"]} == {"page"}
