@@ -55,6 +55,7 @@ class Unseen:
             n_left=len(self.rows),
             n_unnamed=self.n_unnamed,
             expected_wrong=_wrong(self.p_right),
+            is_checked=self.snapshot.live is None or self.snapshot.live.accuracy is not None,
         )
 
     def without(self, rows: IntArray) -> Unseen:

@@ -53,6 +53,8 @@ class ReviewLeft(Answer):
     """Pictures without a name: they have to be labelled."""
     expected_wrong: float
     """How many of those left are likely to have a wrong name."""
+    is_checked: bool
+    """Whether enough answers have checked that number; before, it is a guess that nobody should act on."""
 
 
 class Review(Answer):

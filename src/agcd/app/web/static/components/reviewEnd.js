@@ -17,7 +17,7 @@ export function reviewEnd(left, downloads, accepted) {
     : [h("a", { class: "button", href: "/classes" }, "Look at the classes")];
   return h("div", { class: "review-end" },
     h("div", { class: "panel review-done" }, h("h2", {}, title),
-      accepted ? h("p", {}, unseenWords(accepted.n_accepted, accepted.expected_wrong)) : null,
+      accepted ? h("p", {}, unseenWords(accepted)) : null,
       rest ? h("p", {}, rest) : null,
       h("div", { class: "toolbar" }, links)),
     left.n_checked ? downloads : null);

@@ -5,7 +5,7 @@ import { selectField, spacer } from "../components/controls.js";
 import { confirmDialog } from "../components/dialogs.js";
 import { Downloads } from "../components/downloads.js";
 import { setBar } from "../components/jobPanel.js";
-import { actionButton, bindKeys } from "../components/keyBindings.js";
+import { actionButton, bindKeys, relabel } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
 import { reviewEnd, reviewTrouble } from "../components/reviewEnd.js";
 import { ReviewFeed } from "../components/reviewFeed.js";
@@ -137,9 +137,10 @@ class ReviewPage {
   }
 
   /** @param {Review} page */
-  drawClasses({ classes, shown, mode }) {
-    const words = (/** @type {Api["ReviewClass"]} */ one) =>
-      `${one.name} (${count(one.n_left)} left, ${wrongWords(one.expected_wrong)})`;
+  drawClasses({ classes, shown, mode, left }) {
+    const wrong = (/** @type {Api["ReviewClass"]} */ { expected_wrong: n }) =>
+      (left.is_checked ? `, ${wrongWords(n)}` : "");
+    const words = (/** @type {Api["ReviewClass"]} */ one) => `${one.name} (${count(one.n_left)} left${wrong(one)})`;
     /** @type {[string, string][]} */
     const options = classes.map((one) => [one.key, words(one)]);
     replace(this.classes, mode === "class" && shown
@@ -358,16 +359,6 @@ class ReviewPage {
       this.go, this.forAll, actionButton("name", { label: "Another name" }), actionButton("junk", { label: "Junk" }),
       actionButton("later", { label: "Later" }), actionButton("back", { label: "Back" }), actionButton("undo"));
   }
-}
-
-/**
- * Change the words of a button but not its key.
- * @param {HTMLElement} button
- * @param {string} text
- */
-function relabel(button, text) {
-  const { firstChild } = button;
-  if (firstChild && firstChild.nodeValue !== text) firstChild.nodeValue = text;
 }
 
 startStatusBar();
