@@ -144,8 +144,8 @@ class Snapshot:
         return chance
 
     def p_right(self, rows: IntArray) -> FloatArray:
-        """The chance that each of ``rows`` is called what it is: 1 where a person said so."""
-        settled = np.isin(self.labels.how(rows), SETTLED)
+        """The chance that each of ``rows`` is called what it is: 1 where a person looked and said so."""
+        settled = np.isin(self.labels.how(rows), SETTLED) & ~np.isin(rows, self.labels.unseen)
         if self.round is None:
             return settled.astype(np.float32)
         if self.live is not None:

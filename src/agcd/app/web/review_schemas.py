@@ -48,7 +48,10 @@ class ReviewLeft(Answer):
     """Pictures but those whose label was known from the start and those for testing."""
     n_checked: int
     n_left: int
-    """Pictures with a name that nobody has looked at."""
+    """Pictures with a name that nobody has looked at, nor accepted."""
+    n_unseen: int
+    """Pictures that were accepted without a look, and how many of them are likely to have a wrong name."""
+    unseen_wrong: float
     n_unnamed: int
     """Pictures without a name: they have to be labelled."""
     expected_wrong: float

@@ -57,6 +57,7 @@ function mendWords(pictures, isPage) {
  */
 export function progressWords(left, pictures, isPage) {
   const words = [`${count(left.n_checked)} of ${count(left.n_total)} checked`];
+  if (left.n_unseen) words.push(`${count(left.n_unseen)} accepted without a look`);
   if (left.n_left) words.push(left.is_checked ? `${wrongWords(left.expected_wrong)} among the rest` : NOT_KNOWN);
   if (pictures.length && left.is_checked) words.push(mendWords(pictures, isPage));
   return words.join(" · ");
@@ -82,12 +83,13 @@ export function acceptText({ n_left: n, expected_wrong: wrong, is_checked: isChe
 }
 
 /**
- * What was accepted without a look.
- * @param {Pick<Api["RestAccepted"], "n_accepted" | "expected_wrong"> & { left: Pick<Left, "is_checked"> }} accepted
+ * What was accepted without a look; nothing where there is none.
+ * @param {Left} left
  */
-export function unseenWords({ n_accepted: n, expected_wrong: wrong, left }) {
-  const words = left.is_checked ? wrongWords(wrong) : NOT_KNOWN;
-  return `${plural(n, "of them was", "of them were")} accepted without a look, ${words}.`;
+export function unseenWords({ n_unseen: n, unseen_wrong: wrong, is_checked: isChecked }) {
+  if (!n) return "";
+  const words = isChecked ? wrongWords(wrong) : NOT_KNOWN;
+  return `${plural(n, "picture was", "pictures were")} accepted without a look, ${words}.`;
 }
 
 /**
@@ -103,12 +105,13 @@ export function sureWord(chance) {
  * What the end says: its title and, where something is left to do, a sentence.
  * @param {Left} left
  */
-export function endWords({ n_total: total, n_checked: checked, n_unnamed: unnamed }) {
+export function endWords({ n_total: total, n_checked: checked, n_unnamed: unnamed, n_unseen: unseen }) {
   const rest = unnamed ? `${plural(unnamed, "picture has", "pictures have")} no name yet: label ${
     unnamed === 1 ? "it" : "them"}.` : "";
-  if (!unnamed) return { title: total === 1 ? "The picture is checked" : `All ${count(total)} checked`, rest };
-  const title = checked ? `${count(checked)} of ${count(total)} checked` : "Nothing to check yet";
-  return { title, rest };
+  if (checked === total) return { title: total === 1 ? "The picture is checked" : `All ${count(total)} checked`, rest };
+  if (!unnamed) return { title: `All ${count(total)} have a name`, rest };
+  if (unseen) return { title: `${count(total - unnamed)} of ${count(total)} have a name`, rest };
+  return { title: checked ? `${count(checked)} of ${count(total)} checked` : "Nothing to check yet", rest };
 }
 
 /** The pictures of one page that are wrong: what each is instead is said one after the other, or of all at once. */

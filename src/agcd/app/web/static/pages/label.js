@@ -1,6 +1,6 @@
 /** The label page: shows one question after the other and stores what is said, without waiting for the server. */
 
-import { labels, signed } from "../components/changes.js";
+import { labels, signed, undoneWords } from "../components/changes.js";
 import { copyPath } from "../components/copyPath.js";
 import { allAnswered, auditDone, notReady, trouble } from "../components/ending.js";
 import { jobPanel } from "../components/jobPanel.js";
@@ -196,8 +196,7 @@ class LabelPage {
   async undo() {
     this.card = null;
     const undone = await api.queue("/api/undo", signed({})).catch(() => null);
-    // Who did it and when is known to whoever takes it back.
-    if (undone) setText(this.view.said, `Taken back: ${undone.what.replace(/ by .* UTC$/, "")}`);
+    if (undone) setText(this.view.said, `Taken back: ${undoneWords(undone.what)}`);
     await this.next();
   }
 
