@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agcd.accuracy import CHOSEN, DRAWN
 from agcd.app.answers import Answer, merge_classes, release_audit, undo, write_answers
-from agcd.app.figures import figures_of
+from agcd.app.figures import Figures, figures_of
 from agcd.app.labels import How, LabelView
 from agcd.app.live import LiveLog
 from agcd.app.live_questions import claim_live
@@ -153,6 +153,34 @@ def test_no_figure_is_told_before_twenty_answers_and_a_page_does_not_count_as_ch
     assert figures is not None
     assert figures.headline == "not checked yet"
     assert figures.n_checks == 0
+
+
+def test_what_was_accepted_without_a_look_makes_no_figure_better(project: Project) -> None:
+    project, truth = live_project(project)
+    for _ in range(22):
+        row = ask(project)
+        assert row is not None
+        write_answers(project, [Answer(row, f"class {truth[row]}")], "ann", "human")
+    snapshot, before = project.snapshot(), figures_of(project.snapshot())
+    rows = np.flatnonzero(~snapshot.labels.settled)
+    names = [snapshot.names[group] for group in snapshot.says(rows).group.tolist()]
+    assert before is not None
+    assert before.accuracy is not None
+
+    def accepted(*, unseen: bool) -> Figures:
+        said = [Answer(r, name, by_page=True, unseen=unseen) for r, name in zip(rows.tolist(), names, strict=True)]
+        write_answers(project, said, "ann", "human")
+        found = figures_of(project.snapshot())
+        assert found is not None
+        return found
+
+    after = accepted(unseen=True)
+    assert project.labels().unseen.tolist() == rows.tolist()
+    assert (after.accuracy, after.n_checked, after.headline) == (before.accuracy, before.n_checked, before.headline)
+    assert after.n_wrong == pytest.approx(before.n_wrong)
+    undo(project)
+    assert not len(project.labels().unseen)
+    assert accepted(unseen=False).headline.endswith("checked")
 
 
 def test_names_follow_answers_merges_and_undo_at_once(project: Project) -> None:

@@ -143,6 +143,7 @@ def test_a_disputed_group_stays_without_a_name_and_says_what_it_contains() -> No
     assert names_of(view, seen) == ["cat", "unnamed #1"]
     snapshot = Snapshot(view, seen)
     assert snapshot.contains(snapshot.slot_group(1)) == "dog (2), fox (2)"
+    assert snapshot.contains(snapshot.slot_group(1), least=3) == ""
 
 
 def test_where_two_are_level_the_mapping_of_the_round_decides() -> None:

@@ -46,7 +46,7 @@ def refused(capsys: Any, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path
 def test_the_loop_by_csv(tmp_path: Path) -> None:
     folder, images, sheet = tmp_path / "birds", partly_labelled(tmp_path), tmp_path / "questions.csv"
     said = run("init", folder, "--images", images, "--classes", "5", *FAST)
-    assert "50 images: 9 labelled, 41 unlabelled, 0 test" in said
+    assert "50 images: 9 labelled, 41 unlabelled" in said
     assert f"agcd train {folder}" in said
     assert "round 0 is trained on 9 labels of 3 classes" in run("train", folder)
     assert "6 lines" in run("query", folder, "-n", "6", "--out", sheet)

@@ -45,3 +45,20 @@ test("what is crossed out before the cut is left out, and beyond it does not mat
   choice.toggleCrossed(placed(FIRST, 0));
   assert.equal(choice.countTo(last), 4);
 });
+
+test("a page is cut before the first picture that is called otherwise, until a person cuts", () => {
+  const called = (number, names) =>
+    ({ page: number, page_size: 3, thumbs: names.map((name, index) => ({ row: 10 * number + index, name })) });
+  const choice = new GrowChoice();
+  choice.propose(called(0, ["fox", "fox", "dog"]), "fox");
+  assert.deepEqual([choice.cut?.row, choice.isProposed], [1, true]);
+  choice.propose(called(1, ["fox", "fox", "fox"]), "fox");
+  assert.deepEqual([choice.cut, choice.isProposed], [null, false]);
+  choice.propose(called(1, ["dog", "fox"]), "fox");
+  assert.equal(choice.cut, null);
+  choice.propose(called(0, ["fox", "dog"]), "fox");
+  choice.toggleCut({ row: 0, place: 0 });
+  assert.deepEqual([choice.cut?.row, choice.isProposed], [0, false], "a click on the proposed cut confirms it");
+  choice.propose(called(1, ["fox", "fox", "dog"]), "fox");
+  assert.equal(choice.cut?.row, 0);
+});

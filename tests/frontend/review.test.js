@@ -5,7 +5,8 @@ import { about, acceptText, acceptWords, confirmation, endWords, expectedWrong, 
   sureWord, unseenWords, wrongWords } from "../../src/agcd/app/web/static/lib/review.js";
 
 const left = (more = {}) =>
-  ({ n_total: 424, n_checked: 264, n_left: 160, n_unnamed: 0, expected_wrong: 9.2, ...more });
+  ({ n_total: 424, n_checked: 264, n_left: 160, n_unnamed: 0, expected_wrong: 9.2, n_unseen: 0, unseen_wrong: 0,
+    is_checked: true, ...more });
 const picture = (row, chance = 0.5) => ({ row, class_id: `class-of-${row}`, name: "dolphin", p_right: chance });
 
 test("an expected number is whole, and rough where it is large", () => {
@@ -30,12 +31,25 @@ test("accepting says how many, and how many of them are wrong", () => {
   assert.equal(acceptWords(left({ n_left: 1, expected_wrong: 0.1 })), "Accept the last one (probably none wrong)");
   assert.match(acceptText(left({ n_left: 1 })), /^1 picture keeps/);
   assert.match(acceptText(left()), /^160 pictures keep/);
-  assert.equal(unseenWords(160, 3.2), "160 of them were accepted without a look, about 3 wrong.");
-  assert.equal(unseenWords(1, 0.1), "1 of them was accepted without a look, probably none wrong.");
+  const unseen = (n, wrong) => unseenWords(left({ n_unseen: n, unseen_wrong: wrong }));
+  assert.equal(unseen(160, 3.2), "160 pictures were accepted without a look, about 3 wrong.");
+  assert.equal(unseen(1, 0.1), "1 picture was accepted without a look, probably none wrong.");
+  assert.equal(unseen(0, 0), "");
+});
+
+test("before enough answers have checked it, no number of wrong names is told", () => {
+  const unchecked = left({ is_checked: false });
+  assert.equal(progressWords(unchecked, [picture(1)], true),
+    "264 of 424 checked · how many are wrong is not known yet");
+  assert.equal(acceptWords(unchecked), "Accept the remaining 160 (not checked yet)");
+  assert.match(acceptText(unchecked), /without a look, how many are wrong is not known yet\./);
+  assert.match(unseenWords(left({ is_checked: false, n_unseen: 2 })), /is not known yet\.$/);
 });
 
 test("the end says what is left to label", () => {
   assert.deepEqual(endWords(left({ n_checked: 424, n_left: 0 })), { title: "All 424 checked", rest: "" });
+  assert.equal(endWords(left({ n_left: 0, n_unseen: 160 })).title, "All 424 have a name");
+  assert.equal(endWords(left({ n_left: 0, n_unseen: 148, n_unnamed: 12 })).title, "412 of 424 have a name");
   assert.deepEqual(endWords(left({ n_checked: 412, n_left: 0, n_unnamed: 12 })),
     { title: "412 of 424 checked", rest: "12 pictures have no name yet: label them." });
   assert.equal(endWords(left({ n_unnamed: 1 })).rest, "1 picture has no name yet: label it.");

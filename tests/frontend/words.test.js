@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { agreeWords, count, duration, fileName, fileParts, percent, plural, SURENESS_WORDS, unsureness, wordFor }
+import { agreeWords, count, duration, fileName, percent, plural, SURENESS_WORDS, unsureness, wordFor }
   from "../../src/agcd/app/web/static/lib/words.js";
 
 test("one of a thing is singular, none and many are plural", () => {
@@ -48,13 +48,8 @@ test("a wide gap is sure, none is very unsure, and numbers beyond the ends stay 
   assert.equal(word(1.1), "sure");
 });
 
-test("a file name comes in two parts, and the end that tells files apart is never cut", () => {
-  assert.deepEqual(fileParts("trip/cat.jpg"), ["", "cat.jpg"]);
-  assert.deepEqual(fileParts("a/long_camera_name_0042.jpg"), ["long_camera_na", "me_0042.jpg"]);
-});
-
 test("agreement is said in answers, not as a share", () => {
   assert.equal(agreeWords(5, 5), "5 of 5 answers agree");
   assert.equal(agreeWords(1, 1), "1 answer");
-  assert.equal(agreeWords(0, 0), "no answer inside yet");
+  assert.equal(agreeWords(0, 0), "not checked yet");
 });

@@ -28,6 +28,8 @@ class Answer:
     class_id: str | None = None
     by_page: bool = False
     """Looked over among others and not objected to: accepted by page, it is no label."""
+    unseen: bool = False
+    """Accepted by page, and nobody looked at it: that says nothing about whether it is right."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,12 @@ def write_answers(
         # Before the first training every class is an old one, and every label known from the start.
         made = _new_classes(answers, view.registry, who, source, old=n_begun == 0)
         said = _Saying(view, view.registry.after(made), who, source, uid or new_uid(), queries, n_begun)
-        events = [(said.event(answer), accept or answer.by_page) for answer in answers]
-        fresh = [_meant(event, audit=audit, accept=page) for event, page in events if not said.is_known(event)]
+        events = [(said.event(answer), answer) for answer in answers]
+        fresh = [
+            _meant(event, audit=audit, accept=accept or answer.by_page, unseen=answer.unseen)
+            for event, answer in events
+            if not said.is_known(event)
+        ]
         view.check([*made, *fresh])
         store.append([*made, *fresh])
     infos = tuple(ClassInfo(str(event.class_id), event.payload["name"], event.payload["old"]) for event in made)
@@ -175,9 +181,9 @@ class _Saying:
         return last.class_id is None or self.registry.resolve(last.class_id).id == event.class_id
 
 
-def _meant(event: LabelEvent, *, audit: bool, accept: bool) -> LabelEvent:
+def _meant(event: LabelEvent, *, audit: bool, accept: bool, unseen: bool) -> LabelEvent:
     if accept:
-        return replace(event, kind="accept")
+        return replace(event, kind="accept", payload=event.payload | ({"unseen": True} if unseen else {}))
     return replace(event, payload=event.payload | {"audit": True}) if audit else event
 
 

@@ -82,15 +82,16 @@ def figures_of(snapshot: Snapshot) -> Figures | None:
     if live is None or snapshot.round is None or snapshot.live_log is None:
         return None
     rows = snapshot.round.order[~snapshot.labels.settled[snapshot.round.order]]
-    chance, is_named = snapshot.p_right(rows), snapshot.machine_numbers(rows) < len(snapshot.labels.registry.classes)
+    is_named = snapshot.machine_numbers(rows) < len(snapshot.labels.registry.classes)
+    chance = snapshot.p_right(np.concatenate([rows[is_named], snapshot.labels.unseen]))
     return Figures(
         n_pictures=live.n_pictures,
         n_checked=live.n_said,
         accuracy=live.accuracy,
         n_checks=live.n_checks,
         n_checks_needed=live.n_checks_needed,
-        n_wrong=float((1 - chance[is_named]).sum()),
-        n_unsure=int((chance[is_named] < SURE).sum()),
+        n_wrong=float((1 - chance).sum()),
+        n_unsure=int((chance < SURE).sum()),
         n_unnamed=int((~is_named).sum()),
         unseen=_unseen(snapshot, live),
         lost=_lost(snapshot),

@@ -50,6 +50,8 @@ class Picked(IntEnum):
     """The rule chose it."""
     DRAWN = 2
     """It was drawn at random."""
+    UNSEEN = 3
+    """It was accepted with the rest of a review, and nobody looked at it."""
 
 
 LEARNED = (How.GIVEN, How.ANSWERED)
@@ -187,6 +189,12 @@ class LabelView:
     @cached_property
     def _n_by_how(self) -> IntArray:
         return np.bincount(self._table["how"], minlength=len(How))
+
+    @cached_property
+    def unseen(self) -> IntArray:
+        """The rows that were accepted without a look, rising: they have a class, and nobody has checked it."""
+        accepted = self._table["how"] == How.ACCEPTED
+        return np.asarray(self._table["row"][accepted & (self._table["asked"] == Picked.UNSEEN)])
 
     @cached_property
     def settled(self) -> BoolArray:
@@ -471,6 +479,8 @@ def _line(row: int, said: Sequence[LabelEvent], registry: Registry) -> tuple[int
 
 
 def _asked(event: LabelEvent) -> Picked:
+    if event.payload.get("unseen"):
+        return Picked.UNSEEN
     if event.query_id is None:
         return Picked.NOT
     return Picked.DRAWN if event.is_audit or event.payload.get("drawn") else Picked.CHOSEN

@@ -72,9 +72,10 @@ class LiveView:
         answers have checked it."""
         if self.n_checks < self.n_checks_needed:
             return None
-        judged = self.judgement
-        is_left = ~self.labels.settled[self.rows.rows[judged.pool_rows]]
-        is_named = is_left & ~self.is_unclaimed[judged.pool_rows]
+        judged, rows = self.judgement, self.rows.rows[self.judgement.pool_rows]
+        is_unseen = np.isin(rows, self.labels.unseen)
+        is_left = ~self.labels.settled[rows] | is_unseen
+        is_named = is_unseen | (is_left & ~self.is_unclaimed[judged.pool_rows])
         rest = judged.shift.accuracy(judged.pool_logits[is_named])
         said = self.n_said / max(1, self.n_pictures)
         named = (1 - said) * is_named.sum() / max(1, is_left.sum())  # what has no name is not right
@@ -87,8 +88,9 @@ class LiveView:
 
     @property
     def n_said(self) -> int:
-        """How many of them people have named or accepted since."""
-        return min(self.n_pictures, self.labels.n(How.ANSWERED, How.HELD, How.ACCEPTED))
+        """How many of them people have named or accepted since, but for those that nobody looked at."""
+        n_said = self.labels.n(How.ANSWERED, How.HELD, How.ACCEPTED) - len(self.labels.unseen)
+        return min(self.n_pictures, n_said)
 
 
 @dataclass(frozen=True)

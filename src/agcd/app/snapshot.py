@@ -149,8 +149,8 @@ class Snapshot:
         return chance
 
     def p_right(self, rows: IntArray) -> FloatArray:
-        """The chance that each of ``rows`` is called what it is: 1 where a person said so."""
-        settled = np.isin(self.labels.how(rows), SETTLED)
+        """The chance that each of ``rows`` is called what it is: 1 where a person looked and said so."""
+        settled = np.isin(self.labels.how(rows), SETTLED) & ~np.isin(rows, self.labels.unseen)
         if self.round is None:
             return settled.astype(np.float32)
         if self.live is not None:
@@ -409,10 +409,11 @@ class Snapshot:
             found[slot][place] = n
         return dict(found)
 
-    def contains(self, group: Group, *, others: bool = False) -> str:
-        """What people call the members of a group, the most frequent first: "dolphin (5), turtle (4)"."""
+    def contains(self, group: Group, *, others: bool = False, least: int = 1) -> str:
+        """What people call the members of a group, the most frequent first: "dolphin (5), turtle (4)". Names with fewer
+        than ``least`` labels are left out."""
         own = self.number(group) if others else NO_CLASS
-        counts = [(n, place) for place, n in self.labels_inside(group).items() if place != own]
+        counts = [(n, place) for place, n in self.labels_inside(group).items() if place != own and n >= least]
         infos = self.labels.registry.infos
         return ", ".join(f"{infos[place].name} ({n})" for n, place in sorted(counts, key=lambda c: (-c[0], c[1])))
 

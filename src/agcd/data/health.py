@@ -48,10 +48,12 @@ def health_report(dataset: Dataset) -> list[str]:
 def _counts(dataset: Dataset) -> list[str]:
     train = dataset.y_class[~dataset.is_test]
     n_test = int(dataset.is_test.sum())
-    lines = [f"{dataset.n_rows} images: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled, {n_test} test"]
+    tested = f", {n_test} test" if n_test else ""
+    lines = [f"{dataset.n_rows} images: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled{tested}"]
     labels = Counter(train[train >= 0].tolist())
     lines += [f"  {dataset.classes[c]}: {labels[c]} labelled" for c in sorted(labels)[:_SHOWN_CLASSES]]
-    return lines + ([f"  and {len(labels) - _SHOWN_CLASSES} more classes"] if len(labels) > _SHOWN_CLASSES else [])
+    more = len(labels) - _SHOWN_CLASSES
+    return lines + ([f"  and {more} more {'class' if more == 1 else 'classes'}"] if more > 0 else [])
 
 
 def _set_aside(dataset: Dataset) -> list[str]:

@@ -103,10 +103,10 @@ def undo(page: Page, words: str) -> None:
 
 
 def answer_the_rest(page: Page) -> None:
-    """Accept the first suggestion until nothing is asked."""
+    """Take the first suggestion until nothing is asked."""
     while not page.get_by_role("heading", name="Nothing is left to ask").is_visible():
         if page.locator(".card:not(.is-waiting) .candidate").count():
-            answer(page, "Enter")
+            answer(page, "1")
         else:
             page.wait_for_timeout(20)
 

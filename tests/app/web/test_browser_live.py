@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from support.browsers import NOTHING_BEING_SAVED, PHONE, TRAINING_MS, Site, answer, asked, toast
 
@@ -28,7 +28,7 @@ def test_three_questions_are_answered_by_thumb(site: Site) -> None:
 
 def tap_suggestion(page: Page) -> int:
     """Take the first suggestion that has a name."""
-    named = page.locator(".candidate:has(.candidate-name:not(.unnamed))")
+    named = page.locator(".candidate:not(.candidate-other):has(.candidate-name:not(.unnamed))")
     return answer(page, lambda page: named.first.tap())
 
 
@@ -44,7 +44,7 @@ def tap_new_class(page: Page, name: str) -> int:
 
 def test_training_leaves_the_question_on_the_screen_alone(site: Site) -> None:
     page = site.page
-    answer(page, "Enter")
+    answer(page, "1")
     row = asked(page)
     before = page.locator(".card").inner_text()
     page.evaluate("document.querySelector('.card .viewer img').dataset.isSame = 'yes'")
@@ -53,4 +53,52 @@ def test_training_leaves_the_question_on_the_screen_alone(site: Site) -> None:
     assert asked(page) == row
     assert page.locator(".card .viewer img").get_attribute("data-is-same") == "yes"
     assert page.locator(".card").inner_text() == before
-    assert answer(page, "Enter") == row
+    assert answer(page, "1") == row
+
+
+# ------------------------------------------------------------------------------------- a kind that nobody has named
+
+
+def seem_new(page: Page) -> None:
+    """Let every question be about a picture that no class explains."""
+
+    def change(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, json=response.json() | {"seems_new": True})
+
+    page.route("**/api/question*", change)
+
+
+def test_enter_never_gives_the_name_of_another_class_to_a_new_kind(site: Site) -> None:
+    page, server = site.page, site.server
+    seem_new(page)
+    page.reload()
+    row, known = asked(page), server.labels()
+    expect(page.locator(".candidate").first).to_contain_text("Give it a name")
+    expect(page.locator("[data-action=accept]")).to_contain_text("Name it")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="New class")).to_be_visible()
+    page.keyboard.press("Enter")  # pressed twice by mistake: nothing is typed, so nothing is said
+    assert server.labels() == known
+    page.keyboard.type("kite")
+    with page.expect_response("**/api/answers"):
+        page.keyboard.press("Enter")
+    page.evaluate(NOTHING_BEING_SAVED)
+    assert server.labels() == known | {row: "kite"}
+    page.unroute_all(behavior="wait")
+
+
+def test_a_new_kind_is_named_by_thumb(site: Site) -> None:
+    site.page.context.close()  # it would hold a question
+    page = site.visitor(**PHONE)
+    seem_new(page)
+    page.goto(f"{site.server.url}/label")
+    row = asked(page)
+    page.locator(".candidate-other").tap()
+    page.locator("dialog input").fill("kite")
+    with page.expect_response("**/api/answers"):
+        page.locator("dialog .option[aria-selected=true]").tap()
+    page.evaluate(NOTHING_BEING_SAVED)
+    assert site.server.labels()[row] == "kite"
+    assert page.evaluate(STICKS_OUT) <= 0
+    page.unroute_all(behavior="wait")

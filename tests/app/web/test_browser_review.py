@@ -95,7 +95,7 @@ def test_a_page_of_24_with_two_wrong_ones_costs_at_most_seven_keys(named_site: S
     accepted = {one["row"]: one["name"] for one in server.pictures(show="accepted")}
     assert accepted == dict.fromkeys(set(rows) - set(wrong), "orange-circle")
     page.keyboard.press("z")
-    toast(page, "Undone: 22 accepts, 2 labels")
+    toast(page, "Undone: 22 accepted, 2 labels")
     assert server.labels() == labels
     assert server.pictures(show="accepted") == []
     expect(page.locator(".review-tile")).to_have_count(24)
@@ -138,7 +138,11 @@ def test_the_review_goes_to_the_end_by_keyboard_alone(named_site: Site) -> None:
     page.keyboard.press("r")
     expect(page.get_by_role("dialog")).to_contain_text("5 pictures keep the name shown now")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="All 41 checked")).to_be_visible()
+    expect(page.get_by_role("heading", name="All 41 have a name")).to_be_visible()
+    expect(page.locator(".review-done")).to_contain_text("5 pictures were accepted without a look")
+    page.reload()  # that nobody looked is no matter of this tab
+    expect(page.locator(".review-done")).to_contain_text("5 pictures were accepted without a look")
+    expect(line).to_have_text("36 of 41 checked · 5 accepted without a look")
     expect(page.locator("a[download='labels.csv']")).to_be_visible()
     page.keyboard.press("z")
     expect(line).to_contain_text("36 of 41 checked")
@@ -167,7 +171,8 @@ def test_pictures_without_a_name_are_said_at_the_end(site: Site) -> None:
     page.keyboard.press("r")
     page.keyboard.press("Enter")
     expect(page.locator(".review-done")).to_contain_text("10 pictures have no name yet: label them.")
-    expect(page.locator(".review-done h2")).to_have_text("31 of 41 checked")
+    expect(page.locator(".review-done h2")).to_have_text("31 of 41 have a name")
+    expect(page.locator(".review-line")).to_contain_text("0 of 41 checked")
 
 
 def test_before_the_first_training_there_is_nothing_to_check(new_site: Site) -> None:
@@ -199,7 +204,8 @@ def test_the_review_goes_to_the_end_by_touch(named_site: Site) -> None:
     expect(page.locator(".review-line")).to_contain_text("35 of 41 checked")
     page.get_by_role("button", name=re.compile("^Accept the remaining 6")).tap()
     page.get_by_role("button", name="Accept them").tap()
-    expect(page.get_by_role("heading", name="All 41 checked")).to_be_visible()
+    expect(page.get_by_role("heading", name="All 41 have a name")).to_be_visible()
+    expect(page.locator(".folder-ways").first).to_have_css("display", "flex")  # styled here as on the progress page
     assert overflow(page) == 0
     assert row in server.labels()
 

@@ -53,6 +53,9 @@ def test_pictures_are_sorted_below_the_project_and_a_repeated_request_counts_onc
     client.post("/api/folders", {"uid": new_uid(), "how": "copy", "only_checked": True})
     assert ended(client)["state"] == "done"
     assert n_files(out) == 9
+    client.do("/api/review/accept", n=client.get("/api/review")["left"]["n_left"])
+    client.post("/api/folders", {"uid": new_uid(), "how": "copy", "only_checked": True})
+    assert (ended(client)["state"], n_files(out)) == ("done", 9)  # accepted without a look is not checked
 
 
 def test_two_sorts_at_once_are_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

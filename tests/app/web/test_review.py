@@ -203,6 +203,8 @@ def test_accepting_the_rest_ends_the_review_and_is_one_step_to_undo(client: Clie
     end = client.get("/api/review", mode="class")
     assert (end["pictures"], end["classes"], end["shown"]) == ([], [], None)
     assert end["left"]["n_left"] == end["left"]["expected_wrong"] == 0
+    assert end["left"]["n_checked"] == left["n_checked"]  # nobody has looked at them
+    assert (end["left"]["n_unseen"], end["left"]["unseen_wrong"]) == (left["n_left"], left["expected_wrong"])
     assert end["left"]["n_unnamed"] == left["n_unnamed"]  # they stay: nobody knows what they are
     again = client.post("/api/review/accept", body)
     assert again["is_repeat"]

@@ -171,7 +171,8 @@ def _wanted(project: Project, snapshot: Snapshot, only_checked: bool) -> list[_W
     rows = np.arange(project.n_rows)
     says, certainty = snapshot.says(rows), snapshot.p_right(rows)
     is_junk = snapshot.labels.how(rows) == How.JUNK
-    keep = np.isin(says.by, _CLASS_BY) | is_junk if only_checked else np.ones(len(rows), np.bool_)
+    is_checked = np.isin(says.by, _CLASS_BY) & ~np.isin(rows, snapshot.labels.unseen)
+    keep = is_checked | is_junk if only_checked else np.ones(len(rows), np.bool_)
     folders, names = _folders(snapshot), [*snapshot.names, ""]
     found = []
     for row in np.flatnonzero(keep).tolist():

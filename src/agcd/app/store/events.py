@@ -36,7 +36,7 @@ class LabelEvent:
     train on an answer (0: known from the start). Events of one ``group`` are undone together. ``payload`` holds
     what only some kinds need: create ``name`` and ``old``; rename ``name``; merge ``into``; void ``target``, the
     uid or the group that is taken back; an answer of a blind audit ``audit``. ``accept`` (a whole page of pictures
-    was found to be right) is kept apart from labels.
+    was found to be right, or ``unseen`` the rest of a review) is kept apart from labels.
     """
 
     kind: Kind

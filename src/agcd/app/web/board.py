@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from agcd.app.figures import LEAST_LOST
 from agcd.app.rounds import RoundView
 from agcd.app.snapshot import Group, Snapshot
 from agcd.app.web.board_schemas import Board, BoardCard, Half, Members, MergePreview, SplitPreview
@@ -107,10 +108,12 @@ def answers_inside(snapshot: Snapshot, group: Group) -> tuple[int, int]:
 def conflicts(snapshot: Snapshot, group: Group) -> list[str]:
     """What people said that does not fit one name, one group; in sentences. A group without a name says what it
     contains."""
-    contains = snapshot.contains(group, others=True)
     if group.info is None:
-        return [f"People call members of this group: {contains}."] if contains else []
-    found = [f"People also call members of this group: {contains}."] if contains else []
+        contains = snapshot.contains(group)
+        return [f"Answers that looked like it: {contains}."] if contains else []
+    # The first answer for a class always looked like another one: a single one contradicts nothing.
+    contains = snapshot.contains(group, others=True, least=LEAST_LOST)
+    found = [f"Answers that looked like it but have another name: {contains}."] if contains else []
     inside = snapshot.labels_inside(group).get(snapshot.number(group), 0)
     outside = len(snapshot.labelled(group)) - inside
     if outside and group.slots:

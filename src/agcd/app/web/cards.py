@@ -84,7 +84,8 @@ def _live_suggestions(
     server: ServerState, snapshot: Snapshot, seen: RoundView, question: LiveQuestion
 ) -> dict[str, object]:
     found = candidates(server, snapshot, seen, question.row)
-    shown = {"why": live_why(snapshot, found, question), "candidates": found}
+    seems_new = _group_of(snapshot, question.row).info is None
+    shown = {"why": live_why(snapshot, found, question), "candidates": found, "seems_new": seems_new}
     return shown | _neighbour_thumbs(server, snapshot, seen, question.row)
 
 

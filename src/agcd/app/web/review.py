@@ -48,13 +48,16 @@ class Unseen:
     @cached_property
     def left(self) -> ReviewLeft:
         labels = self.snapshot.labels
-        n_total = int((~labels.is_test).sum()) - labels.n(How.GIVEN)
+        n_total, accepted = int((~labels.is_test).sum()) - labels.n(How.GIVEN), labels.unseen
         return ReviewLeft(
             n_total=n_total,
-            n_checked=n_total - len(self.rows) - self.n_unnamed,
+            n_checked=n_total - len(self.rows) - self.n_unnamed - len(accepted),
+            n_unseen=len(accepted),
+            unseen_wrong=_wrong(self.snapshot.p_right(accepted)),
             n_left=len(self.rows),
             n_unnamed=self.n_unnamed,
             expected_wrong=_wrong(self.p_right),
+            is_checked=self.snapshot.live is None or self.snapshot.live.accuracy is not None,
         )
 
     def without(self, rows: IntArray) -> Unseen:
@@ -80,10 +83,10 @@ class Unseen:
         return self.where(mask)
 
     def answers(self) -> list[Answer]:
-        """Each accepted as what it is called."""
+        """Each accepted as what it is called, without a look."""
         infos = self.snapshot.labels.registry.infos
         pairs = zip(self.rows.tolist(), self.place.tolist(), strict=True)
-        return [Answer(row, "", infos[place].id, by_page=True) for row, place in pairs]
+        return [Answer(row, "", infos[place].id, by_page=True, unseen=True) for row, place in pairs]
 
 
 def takes_labels(snapshot: Snapshot) -> BoolArray:

@@ -48,11 +48,16 @@ class ReviewLeft(Answer):
     """Pictures but those whose label was known from the start and those for testing."""
     n_checked: int
     n_left: int
-    """Pictures with a name that nobody has looked at."""
+    """Pictures with a name that nobody has looked at, nor accepted."""
+    n_unseen: int
+    """Pictures that were accepted without a look, and how many of them are likely to have a wrong name."""
+    unseen_wrong: float
     n_unnamed: int
     """Pictures without a name: they have to be labelled."""
     expected_wrong: float
     """How many of those left are likely to have a wrong name."""
+    is_checked: bool
+    """Whether enough answers have checked that number; before, it is a guess that nobody should act on."""
 
 
 class Review(Answer):

@@ -67,7 +67,7 @@ def _trend(cards: list[RoundCard]) -> list[str]:
     """What answers have bought so far, by the audit; noise is called noise."""
     scored = [(card.n_answers, card.audit) for card in cards if card.audit is not None]
     if not scored:
-        return ["Nobody has checked blind yet: an audit of 30 pictures tells the accuracy within about 15 points."]
+        return ["A blind check of 30 random pictures would tell the share of right names within about 15 points."]
     if len(scored) < 2:
         return []
     (n_first, first), (n_last, last) = scored[-2:]

@@ -191,6 +191,8 @@ class Card(Answer):
     is_live: bool = False
     is_drawn: bool = False
     """Drawn at random, to check how good the names are."""
+    seems_new: bool = False
+    """It lies in a group that no answer explains, so that the first candidate is likely to be wrong."""
 
 
 class Said(Request):

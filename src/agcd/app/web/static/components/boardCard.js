@@ -1,11 +1,11 @@
 /** One card of the class board: a class, or a group that nobody has named. */
 
 import { h } from "../lib/dom.js";
-import { agreeWords, count, FEW_ANSWERS, percent, plural } from "../lib/words.js";
+import { agreeWords, AGREES, count, FEW_ANSWERS, percent, plural } from "../lib/words.js";
 import { originBadge, smallLabel } from "./controls.js";
 import { thumbRow } from "./thumb.js";
 
-const AGREE = "Of the answers that people gave to its pictures, those that carry its name";
+const AGREE = "Of the answers to pictures that would be called so without them, those that carry its name";
 
 /** @typedef {Api["BoardCard"]} BoardCard */
 
@@ -66,8 +66,14 @@ function agreement(card) {
   if (!card.is_named) return null;
   const together = card.stability === null ? ""
     : `\n${percent(card.stability)} of its pictures were together before the last training`;
-  return h("span", { class: card.n_said < FEW_ANSWERS ? "class-agree is-few" : "class-agree", title: AGREE + together },
+  return h("span", { class: `class-agree ${agreeKind(card)}`, title: AGREE + together },
     agreeWords(card.n_agree, card.n_said));
+}
+
+/** @param {Pick<BoardCard, "n_agree" | "n_said">} card */
+export function agreeKind({ n_agree: nAgree, n_said: nSaid }) {
+  if (nSaid < FEW_ANSWERS) return "is-few";
+  return nAgree < AGREES * nSaid ? "is-mixed" : "";
 }
 
 /**

@@ -44,6 +44,14 @@ export function sendAnswers(answers) {
 }
 
 /**
+ * What was taken back. Who did it and when is known to whoever takes it back.
+ * @param {string} what
+ */
+export function undoneWords(what) {
+  return what.replace(/ by .* UTC$/, "").replace(/(\d) accepts?\b/, "$1 accepted");
+}
+
+/**
  * Take back the last thing that this person did, say what it was, and show the page anew.
  * @param {() => unknown} reload
  */
@@ -52,7 +60,7 @@ export async function undoLast(reload) {
   endOffers(UNDO);
   const undone = await api.post("/api/undo", signed({})).catch(() => null);
   if (!undone) return;
-  toast(`Undone: ${undone.what}`);
+  toast(`Undone: ${undoneWords(undone.what)}`);
   await reload();
 }
 

@@ -131,6 +131,7 @@ class GrowPages {
     if (!grow) return;
     this.grow = grow;
     this.seen.add(grow.page);
+    this.choice.propose(grow, this.card.name);
     this.search.nPages = grow.n_pages;
     this.draw(grow);
     const ahead = (/** @type {number} */ page) =>
@@ -168,6 +169,7 @@ class GrowPages {
       tiles[index].classList.toggle("is-crossed", this.choice.isCrossed(thumb.row));
       tiles[index].classList.toggle("is-beyond", this.choice.isBeyond(at));
       tiles[index].classList.toggle("is-cut", isCut);
+      tiles[index].classList.toggle("is-proposed", this.choice.isProposed);
       tiles[index].firstElementChild?.setAttribute("aria-pressed", String(isCut));
       tiles[index].lastElementChild?.setAttribute("aria-pressed", String(this.choice.isCrossed(thumb.row)));
     });
@@ -185,9 +187,17 @@ class GrowPages {
     const crossed = this.choice.rowsTo(last).length;
     const lastPage = Math.floor(last.place / grow.page_size);
     const unseen = lastPage + 1 - [...this.seen].filter((one) => one <= lastPage).length;
-    return [this.choice.cut ? `Cut after picture ${count(last.place + 1)}.` : "No cut: all of this page is right.",
+    return [this.cutWords(last),
       crossed ? `${plural(crossed, "picture")} crossed out.` : "",
       unseen ? `Not looked at: ${plural(unseen, "page")} before.` : ""].filter(Boolean).join(" ");
+  }
+
+  /** @param {Placed} last */
+  cutWords(last) {
+    if (!this.choice.cut) return "No cut: all of this page is right.";
+    const after = `after picture ${count(last.place + 1)}`;
+    return this.choice.isProposed ? `Proposed cut ${after}: the next one is called otherwise. Click another to move it.`
+      : `Cut ${after}.`;
   }
 
   // ------------------------------------------------------------------------------------------ cutting, accepting

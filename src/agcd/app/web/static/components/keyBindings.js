@@ -113,3 +113,13 @@ export function actionButton(name, options = {}) {
     dataset: { action: name }, onclick: run }, options.label ?? action.label, " ", keyHint(name));
   return button;
 }
+
+/**
+ * Change the words of a button but not its key.
+ * @param {HTMLElement} button
+ * @param {string} text
+ */
+export function relabel(button, text) {
+  const { firstChild } = button;
+  if (firstChild && firstChild.nodeValue !== text) firstChild.nodeValue = text;
+}

@@ -7,6 +7,9 @@ import { keyHint } from "./keyBindings.js";
 import { PictureViewer } from "./pictureViewer.js";
 import { fileLine, thumbElement } from "./thumb.js";
 
+/** With fewer suggestions than these there is room for a line that leads to another name. */
+const MOST_SUGGESTED = 5;
+
 /** @typedef {Api["Card"]} Card */
 /** @typedef {Card & { row: number }} Question */
 /** @typedef {Api["Thumb"]} Thumb */
@@ -17,6 +20,15 @@ import { fileLine, thumbElement } from "./thumb.js";
  */
 export function isHidden(card) {
   return card.is_blind || card.is_audit;
+}
+
+/**
+ * Whether a name has to be typed rather than the first suggestion accepted: one keystroke must not call a new kind by
+ * the name of another class.
+ * @param {Card} card
+ */
+export function asksForName(card) {
+  return card.seems_new || card.candidates.length === 0;
 }
 
 /**
@@ -37,6 +49,20 @@ function candidateRow(candidate, index, choose) {
         h("span", { class: "candidate-percent numbers" }, percent(candidate.probability)))),
     h("span", { class: "candidate-thumbs" },
       candidate.exemplars.map((thumb) => thumbElement(thumb, { caption: false, badges: "people" }))));
+}
+
+/**
+ * The way to a name that is not among the suggestions, on a line like theirs.
+ * @param {string} action its key is shown
+ * @param {string} words
+ * @param {string} facts
+ * @param {() => unknown} run
+ */
+function otherRow(action, words, facts, run) {
+  return h("button", { type: "button", class: "candidate candidate-other", onclick: run },
+    keyHint(action),
+    h("span", { class: "candidate-text" }, h("strong", { class: "candidate-name" }, words),
+      h("span", { class: "candidate-facts" }, facts)));
 }
 
 /**
@@ -76,7 +102,7 @@ export class QuestionCard {
   /**
    * `choose(index)` takes a candidate, `sameAs(thumb)` a labelled neighbour, `copy()` the path of the picture.
    * @param {{ choose: (index: number) => unknown, sameAs: (thumb: Thumb) => unknown, search: () => unknown,
-   *   copy: () => unknown }} calls
+   *   create: () => unknown, copy: () => unknown }} calls
    */
   constructor(calls) {
     this.calls = calls;
@@ -116,10 +142,21 @@ export class QuestionCard {
     this.file.title = hidden ? "" : `Copy the path: ${card.path}`;
     setText(this.group, hidden || !card.group ? "" : `Group: ${card.group}`);
     setText(this.why, hidden ? "" : card.why);
-    const rows = card.candidates.map((one, index) => candidateRow(one, index, this.calls.choose));
-    replace(this.candidates, hidden ? this.blindNote(card) : rows);
+    replace(this.candidates, hidden ? this.blindNote(card) : this.suggestions(card));
     fillBand(this.labelled, card.labelled_neighbours, (thumb) => this.labelledThumb(thumb));
     fillBand(this.unlabelled, card.neighbours, (thumb) => thumbElement(thumb, { badges: "none" }));
+  }
+
+  /**
+   * What it may be: a new name comes first where no class explains the picture.
+   * @param {Card} card
+   */
+  suggestions(card) {
+    const rows = card.candidates.map((one, index) => candidateRow(one, index, this.calls.choose));
+    const none = "no class so far fits well";
+    if (asksForName(card)) return [otherRow("accept", "Give it a name", none, this.calls.create), ...rows];
+    if (rows.length >= MOST_SUGGESTED) return rows;
+    return [...rows, otherRow("create", "Something else", "give it a name", this.calls.create)];
   }
 
   /** @param {Thumb} thumb */

@@ -4,23 +4,22 @@ import { h } from "../lib/dom.js";
 import { endWords, unseenWords } from "../lib/review.js";
 
 /**
- * `accepted` is what was accepted without a look, if that ended it.
  * @param {Api["ReviewLeft"]} left
  * @param {HTMLElement} downloads
- * @param {Api["RestAccepted"] | null} accepted
  */
-export function reviewEnd(left, downloads, accepted) {
+export function reviewEnd(left, downloads) {
   const { title, rest } = endWords(left);
+  const unseen = unseenWords(left);
   const links = rest
     ? [h("a", { class: "button primary", href: "/label" }, "Label them by questions"),
       h("a", { class: "button", href: "/grid?show=unlabelled" }, "See them in the grid")]
     : [h("a", { class: "button", href: "/classes" }, "Look at the classes")];
   return h("div", { class: "review-end" },
     h("div", { class: "panel review-done" }, h("h2", {}, title),
-      accepted ? h("p", {}, unseenWords(accepted.n_accepted, accepted.expected_wrong)) : null,
+      unseen ? h("p", {}, unseen) : null,
       rest ? h("p", {}, rest) : null,
       h("div", { class: "toolbar" }, links)),
-    left.n_checked ? downloads : null);
+    left.n_checked || left.n_unseen ? downloads : null);
 }
 
 /** @param {() => unknown} tryAgain */

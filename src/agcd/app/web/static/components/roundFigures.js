@@ -23,13 +23,13 @@ function orDash(share) {
 
 /** Every figure of a training: its name, what it means, and how it is written. */
 const FIGURES = /** @satisfies {Record<string, Figure>} */ ({
-  answers: ["Answers", "Answers that it learned from", (round) => count(round.n_answers)],
-  classes: ["Classes", "Classes that had a name by then", (round) => count(round.n_classes)],
-  named: ["Pictures named", "Share of the pictures that the model put into a class with a name",
+  answers: ["Answers learned", "Answers that it learned from", (round) => count(round.n_answers)],
+  classes: ["Classes it knows", "Classes that had a name by then", (round) => count(round.n_classes)],
+  named: ["Pictures it names", "Share of the pictures that the model put into a class with a name",
     (round) => percent(round.named_share)],
-  agreement: ["Agreement", "Share of the people's labels that the model would give too",
+  agreement: ["Agrees with you", "Share of the people's labels that the model would give too",
     (round) => orDash(round.agreement)],
-  moved: ["Moved", "Share of the pictures that the model puts elsewhere than the training before did",
+  moved: ["Changed since", "Share of the pictures that the model puts elsewhere than the training before did",
     (round) => orDash(round.moved_share)],
 });
 /** What only those who know the method ask for. */
@@ -48,16 +48,10 @@ const EXPERT_FIGURES = /** @satisfies {Record<string, Figure>} */ ({
  */
 export function headline(rounds) {
   const last = rounds[rounds.length - 1];
-  const before = rounds.at(-2);
-  const share = percent(last.named_share);
-  const knew = `${trainingWord(last.number)} knew ${plural(last.n_classes, "class", "classes")}`;
-  const named = `${knew} and put ${share} of the pictures into classes with a name`;
-  if (!before) return `${named}.`;
-  const points = Math.round((last.named_share - before.named_share) * 100);
-  const more = `${plural(Math.abs(points), "point")} ${points > 0 ? "more" : "fewer"} than before`;
-  const found = last.n_classes - before.n_classes;
-  const classes = found > 0 ? `; ${plural(found, "class", "classes")} more found` : "";
-  return `${named}, ${points === 0 ? "as many as before" : more}${classes}.`;
+  const found = last.n_classes - (rounds.at(-2)?.n_classes ?? last.n_classes);
+  const more = found > 0 ? `, ${count(found)} more than before` : "";
+  return `${trainingWord(last.number)} taught it ${plural(last.n_classes, "class", "classes")}${more}. `
+    + "It is what you take with you; the names on these pages follow your answers at once.";
 }
 
 /**

@@ -61,7 +61,7 @@ class Ticks {
 
   showNumber() {
     const { size } = this.chosen;
-    setText(this.confirm, size ? `Label ${plural(size + 1, "picture")}` : "Only the one asked about");
+    setText(this.confirm, size ? `Label ${plural(size, "picture")} more` : "None of these");
   }
 
   /**

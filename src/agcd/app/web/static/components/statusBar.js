@@ -54,8 +54,9 @@ function showJob(job) {
   part("bar").classList.toggle("is-on", isRunning);
   if (!isRunning) return;
   const share = shareDone(job);
-  const words = [stageWord(job), share === null ? "" : percent(share), leftWord(job)];
-  setText(part("job"), words.filter(Boolean).join(" · "));
+  setText(part("stage"), stageWord(job));
+  setText(part("share"), share === null ? "" : ` · ${percent(share)}`);
+  setText(part("left"), job.left === null ? "" : ` · ${leftWord(job)}`);
   setBar(part("bar"), share);
 }
 

@@ -1,7 +1,7 @@
 /** Pictures: their addresses, their small form with name and badge, and a larger look on hover. */
 
 import { h } from "../lib/dom.js";
-import { fileParts } from "../lib/words.js";
+import { fileName } from "../lib/words.js";
 
 const BADGES = {
   human: { text: "✓", title: "labelled by a person" },
@@ -64,13 +64,11 @@ function captionOf(picture, caption) {
 }
 
 /**
- * The name of a file, shortened in its middle where room is short.
+ * The name of a file. Where room is short its start is cut: the end tells one file from the next.
  * @param {string} path
  */
 export function fileLine(path) {
-  const [start, end] = fileParts(path);
-  return h("span", { class: "thumb-file", title: path },
-    h("span", { class: "file-start" }, start), h("span", { class: "file-end" }, end));
+  return h("span", { class: "thumb-file", title: path }, h("bdi", {}, fileName(path)));
 }
 
 /**

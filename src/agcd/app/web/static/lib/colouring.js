@@ -3,10 +3,10 @@
 import { middlesOf } from "./mapNames.js";
 import { SURENESS_WORDS, unsureness } from "./words.js";
 
-// After Paul Tol's schemes for colour-blind readers: cool hues for known classes, warm ones for those found later; each
-// varies in lightness, and the two have different markers besides.
-const COOL = ["#4477aa", "#88ccee", "#117733", "#44aa99", "#332288", "#77aadd", "#225555", "#99ddaa"];
-const WARM = ["#ee7733", "#882255", "#ddaa33", "#cc3311", "#ee99aa", "#994f00", "#cc6677", "#aa4499"];
+// After Paul Tol's schemes for colour-blind readers, the darkest ones lightened so that they also show on a dark page:
+// cool hues for known classes, warm ones for those found later, and the two have different markers besides.
+const COOL = ["#4477aa", "#88ccee", "#228844", "#44aa99", "#6f5fd0", "#77aadd", "#2f8080", "#99ddaa"];
+const WARM = ["#ee7733", "#b84080", "#ddaa33", "#d0402a", "#ee99aa", "#b0660f", "#cc6677", "#aa4499"];
 const SURENESS = ["#b4c0d0", "#8fa9cc", "#e3bf62", "#ee8a3c", "#b3261e"];
 const GREY = "#aab4c3";
 

@@ -1,6 +1,7 @@
 /** Which pictures of a list by falling similarity are accepted: all up to a cut, less those crossed out. */
 
-/** @typedef {Pick<Api["Grow"], "page" | "page_size"> & { thumbs: { row: number }[] }} ShownPage */
+/** @typedef {{ row: number, name?: string | null }} ShownThumb */
+/** @typedef {Pick<Api["Grow"], "page" | "page_size"> & { thumbs: ShownThumb[] }} ShownPage */
 /** A picture and its place in the whole list. @typedef {{ row: number, place: number }} Placed */
 
 /**
@@ -18,13 +19,28 @@ export class GrowChoice {
   #crossed = new Map();
   /** The last picture that is accepted; none: the page that is shown decides. @type {Placed | null} */
   cut = null;
+  /** Whether nobody has confirmed the cut: the page that is shown proposed it. */
+  isProposed = false;
+
+  /**
+   * Propose to cut a page before the first picture that is called otherwise, unless a person has cut.
+   * @param {ShownPage} shown
+   * @param {string} name
+   */
+  propose(shown, name) {
+    if (this.cut && !this.isProposed) return;
+    const other = shown.thumbs.findIndex((thumb) => thumb.name !== name);
+    this.isProposed = other > 0;
+    this.cut = this.isProposed ? placed(shown, other - 1) : null;
+  }
 
   /**
    * Cut after a picture; a second time takes that back.
    * @param {Placed} at
    */
   toggleCut(at) {
-    this.cut = this.cut?.row === at.row ? null : at;
+    this.cut = this.cut?.row === at.row && !this.isProposed ? null : at;
+    this.isProposed = false;
   }
 
   /**
@@ -37,6 +53,7 @@ export class GrowChoice {
     const from = this.cut ? this.cut.place - first : shown.thumbs.length - 1;
     const index = Math.max(0, Math.min(from + step, shown.thumbs.length - 1));
     if (shown.thumbs.length) this.cut = placed(shown, index);
+    this.isProposed = false;
   }
 
   /**

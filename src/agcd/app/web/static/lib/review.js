@@ -27,6 +27,9 @@ export function wrongWords(expected) {
   return about(expected) ? `about ${count(about(expected))} wrong` : "probably none wrong";
 }
 
+/** What is said in place of a number that too few answers have checked. */
+const NOT_KNOWN = "how many are wrong is not known yet";
+
 /**
  * How many of these pictures are likely to have a wrong name.
  * @param {Pick<ReviewPicture, "p_right">[]} pictures
@@ -54,8 +57,9 @@ function mendWords(pictures, isPage) {
  */
 export function progressWords(left, pictures, isPage) {
   const words = [`${count(left.n_checked)} of ${count(left.n_total)} checked`];
-  if (left.n_left) words.push(`${wrongWords(left.expected_wrong)} among the rest`);
-  if (pictures.length) words.push(mendWords(pictures, isPage));
+  if (left.n_unseen) words.push(`${count(left.n_unseen)} accepted without a look`);
+  if (left.n_left) words.push(left.is_checked ? `${wrongWords(left.expected_wrong)} among the rest` : NOT_KNOWN);
+  if (pictures.length && left.is_checked) words.push(mendWords(pictures, isPage));
   return words.join(" · ");
 }
 
@@ -63,26 +67,29 @@ export function progressWords(left, pictures, isPage) {
  * "Accept the remaining 160 (about 3 wrong)".
  * @param {Left} left
  */
-export function acceptWords({ n_left: n, expected_wrong: wrong }) {
-  return `Accept the ${n === 1 ? "last one" : `remaining ${count(n)}`} (${wrongWords(wrong)})`;
+export function acceptWords({ n_left: n, expected_wrong: wrong, is_checked: isChecked }) {
+  const words = isChecked ? wrongWords(wrong) : "not checked yet";
+  return `Accept the ${n === 1 ? "last one" : `remaining ${count(n)}`} (${words})`;
 }
 
 /**
  * What happens when the rest is accepted.
  * @param {Left} left
  */
-export function acceptText({ n_left: n, expected_wrong: wrong }) {
+export function acceptText({ n_left: n, expected_wrong: wrong, is_checked: isChecked }) {
   const keep = n === 1 ? "1 picture keeps" : `${count(n)} pictures keep`;
-  return `${keep} the name shown now without a look, ${wrongWords(wrong)}. Undo takes it back.`;
+  const words = isChecked ? wrongWords(wrong) : NOT_KNOWN;
+  return `${keep} the name shown now without a look, ${words}. Undo takes it back.`;
 }
 
 /**
- * What was accepted without a look.
- * @param {number} n
- * @param {number} wrong
+ * What was accepted without a look; nothing where there is none.
+ * @param {Left} left
  */
-export function unseenWords(n, wrong) {
-  return `${plural(n, "of them was", "of them were")} accepted without a look, ${wrongWords(wrong)}.`;
+export function unseenWords({ n_unseen: n, unseen_wrong: wrong, is_checked: isChecked }) {
+  if (!n) return "";
+  const words = isChecked ? wrongWords(wrong) : NOT_KNOWN;
+  return `${plural(n, "picture was", "pictures were")} accepted without a look, ${words}.`;
 }
 
 /**
@@ -98,12 +105,13 @@ export function sureWord(chance) {
  * What the end says: its title and, where something is left to do, a sentence.
  * @param {Left} left
  */
-export function endWords({ n_total: total, n_checked: checked, n_unnamed: unnamed }) {
+export function endWords({ n_total: total, n_checked: checked, n_unnamed: unnamed, n_unseen: unseen }) {
   const rest = unnamed ? `${plural(unnamed, "picture has", "pictures have")} no name yet: label ${
     unnamed === 1 ? "it" : "them"}.` : "";
-  if (!unnamed) return { title: total === 1 ? "The picture is checked" : `All ${count(total)} checked`, rest };
-  const title = checked ? `${count(checked)} of ${count(total)} checked` : "Nothing to check yet";
-  return { title, rest };
+  if (checked === total) return { title: total === 1 ? "The picture is checked" : `All ${count(total)} checked`, rest };
+  if (!unnamed) return { title: `All ${count(total)} have a name`, rest };
+  if (unseen) return { title: `${count(total - unnamed)} of ${count(total)} have a name`, rest };
+  return { title: checked ? `${count(checked)} of ${count(total)} checked` : "Nothing to check yet", rest };
 }
 
 /** The pictures of one page that are wrong: what each is instead is said one after the other, or of all at once. */

@@ -76,18 +76,8 @@ export function fileName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-const END_LETTERS = 11;
-
-/**
- * The name of a file in two parts: the first may be cut where room is short, the end tells one file from the next.
- * @param {string} path
- * @returns {[start: string, end: string]}
- */
-export function fileParts(path) {
-  const letters = [...(path.split("/").at(-1) ?? "")];
-  return [letters.slice(0, -END_LETTERS).join(""), letters.slice(-END_LETTERS).join("")];
-}
-
+/** A class of which fewer answers agree than this share is mixed up with others. */
+export const AGREES = 0.8;
 /** With fewer answers than this, that they agree says little. */
 export const FEW_ANSWERS = 5;
 
@@ -97,7 +87,7 @@ export const FEW_ANSWERS = 5;
  * @param {number} nSaid
  */
 export function agreeWords(nAgree, nSaid) {
-  if (nSaid === 0) return "no answer inside yet";
+  if (nSaid === 0) return "not checked yet";
   if (nSaid === 1) return nAgree ? "1 answer" : "1 answer, another name";
   return `${count(nAgree)} of ${count(nSaid)} answers agree`;
 }

@@ -73,11 +73,11 @@ class PictureGrid {
       h("div", { class: "toolbar-row" }, this.title, this.facts, spacer(),
         this.filters.search,
         selectField("Show", shows, this.choices.show, (show) => this.choose({ show })),
-        selectField("Order", ORDERS, this.choices.order, (order) => this.choose({ order })), this.pager.element),
+        selectField("Order", ORDERS, this.choices.order, (order) => this.choose({ order }))),
       this.filters.element,
-      h("div", { class: "toolbar-row" }, this.chosen, this.needMarks, smallButton("enlarge", "Look"),
+      h("div", { class: "toolbar-row grid-tools" }, this.chosen, this.needMarks, smallButton("enlarge", "Look"),
         smallButton("all", "All on page"), smallButton("undo", "Undo"), spacer(),
-        h("span", { class: "hint keys-only" }, HOW_TO)));
+        h("span", { class: "hint keys-only" }, HOW_TO), this.pager.element));
   }
 
   bind() {

@@ -1,12 +1,12 @@
 /** The label page: shows one question after the other and stores what is said, without waiting for the server. */
 
-import { labels, signed } from "../components/changes.js";
+import { labels, signed, undoneWords } from "../components/changes.js";
 import { copyPath } from "../components/copyPath.js";
 import { allAnswered, auditDone, notReady, trouble } from "../components/ending.js";
 import { jobPanel } from "../components/jobPanel.js";
-import { actionButton, bindKeys } from "../components/keyBindings.js";
+import { actionButton, bindKeys, relabel } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
-import { isHidden, QuestionCard } from "../components/questionCard.js";
+import { asksForName, isHidden, QuestionCard } from "../components/questionCard.js";
 import { askSameClass, N_ASKED } from "../components/sameClassDialog.js";
 import { startStatusBar } from "../components/statusBar.js";
 import { prefetch } from "../components/thumb.js";
@@ -54,9 +54,10 @@ class LabelPage {
     this.isAudit = isAudit;
     bindKeys("label", this.actions());
     this.view = new QuestionCard({ choose: (index) => this.choose(index), sameAs: (thumb) => this.sameAs(thumb),
-      search: () => this.search(), copy: () => this.copy() });
+      search: () => this.search(), create: () => this.create(), copy: () => this.copy() });
     this.stage = h("div", { class: "stage" }, this.view.element);
     this.blind = actionButton("blind", { label: "Blind" });
+    this.acceptButton = actionButton("accept", { label: "Accept", class: "primary" });
     this.tools = this.toolbar();
     replace(main, isAudit ? auditNote() : null, this.stage, this.tools);
     onState((state) => this.followState(state));
@@ -101,6 +102,7 @@ class LabelPage {
     this.card = /** @type {Question} */ (card);
     this.done = null;
     this.tools.dataset.mode = isHidden(card) ? "blind" : "card";
+    relabel(this.acceptButton, asksForName(card) ? "Name it" : "Accept");
     if (!this.view.element.isConnected) replace(this.stage, this.view.element);
     this.view.show(this.card);
     prefetch(card.upcoming, 1024);
@@ -194,8 +196,7 @@ class LabelPage {
   async undo() {
     this.card = null;
     const undone = await api.queue("/api/undo", signed({})).catch(() => null);
-    // Who did it and when is known to whoever takes it back.
-    if (undone) setText(this.view.said, `Taken back: ${undone.what.replace(/ by .* UTC$/, "")}`);
+    if (undone) setText(this.view.said, `Taken back: ${undoneWords(undone.what)}`);
     await this.next();
   }
 
@@ -212,8 +213,8 @@ class LabelPage {
 
   accept() {
     if (this.done) return void (location.href = "/review");
-    if (this.card?.candidates.length) return this.choose(0);
-    return this.search();
+    if (!this.card || isHidden(this.card)) return this.search();
+    return asksForName(this.card) ? this.create() : this.choose(0);
   }
 
   // ------------------------------------------------------------------------------------------ nothing left to ask
@@ -273,7 +274,7 @@ class LabelPage {
     return {
       candidate1: suggestion(1), candidate2: suggestion(2), candidate3: suggestion(3), candidate4: suggestion(4),
       candidate5: suggestion(5),
-      accept: { label: "Accept the first suggestion", key: "Enter", run: () => this.accept(),
+      accept: { label: "Accept the first suggestion, or name it", key: "Enter", run: () => this.accept(),
         when: () => when() || this.done !== null },
       same: { label: "Same as the nearest labelled", key: "=", when,
         run: () => this.sameAs(this.card?.labelled_neighbours[0]) },
@@ -310,7 +311,7 @@ class LabelPage {
     this.blind.setAttribute("aria-pressed", String(this.isBlind));
     this.blind.hidden = this.isAudit;
     return h("div", { class: "toolbar tools", role: "toolbar", "aria-label": "Answers" },
-      actionButton("accept", { label: "Accept", class: "primary" }),
+      this.acceptButton,
       actionButton("same", { label: "Same" }),
       actionButton("search", { label: "Search" }),
       actionButton("create"), actionButton("more", { label: "More like it" }),

@@ -13,7 +13,7 @@ import { latest } from "../lib/async.js";
 import { ClassColours, colouringOf, COLOURINGS, isColouring } from "../lib/colouring.js";
 import { byId, h, isAdding, replace, setText } from "../lib/dom.js";
 import { api } from "../lib/net.js";
-import { onRoundDone } from "../lib/polling.js";
+import { onRoundDone, onState } from "../lib/polling.js";
 import { count, plural, SURENESS_WORDS, unsureness } from "../lib/words.js";
 
 const DEFAULTS = { colour: "class", round: "" };
@@ -26,6 +26,7 @@ const MOST_ROWS = 20_000;
 const LOOK_WAIT_MS = 150;
 const HOW_TO = "Point at the map to see a picture; draw round some to choose them. "
   + "A click on a name below chooses all of it.";
+const NOT_YET = "The map comes by itself, once every picture has been looked at.";
 const MARKS = "● known · ▲ found by you, or unnamed";
 
 /**
@@ -46,6 +47,7 @@ class PictureMap {
   /** Rounds that were asked for. @type {Map<string, Promise<MapPoints>>} */
   asked = new Map();
   latest = latest();
+  isThere = false;
   colours = new ClassColours();
   box = h("div", { class: "map-plot" });
   plot = new MapPlot(this.box, { onHover: (index) => this.look(index),
@@ -77,6 +79,18 @@ class PictureMap {
     press(this.colourButtons, this.colour);
     const show = { label: "Show its map", run: () => this.showNewest() };
     onRoundDone(() => toast("The model has learned from your answers.", { action: show }));
+    onState((state) => this.followState(state));
+  }
+
+  /**
+   * Show the map as soon as there is one.
+   * @param {Api["State"]} state
+   */
+  followState({ is_live: isLive, n_finished: nFinished }) {
+    const wasThere = this.isThere;
+    this.isThere = isLive || nFinished > 0;
+    if (!this.isThere) this.say(NOT_YET);
+    else if (!wasThere) this.showRound(this.choices.round);
   }
 
   /** @returns {ColouringName} */
@@ -293,5 +307,4 @@ function smallButton(name, label) {
 }
 
 startStatusBar();
-const map = new PictureMap(byId("page"));
-map.showRound(map.choices.round);
+new PictureMap(byId("page"));

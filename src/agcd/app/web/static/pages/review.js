@@ -5,7 +5,7 @@ import { selectField, spacer } from "../components/controls.js";
 import { confirmDialog } from "../components/dialogs.js";
 import { Downloads } from "../components/downloads.js";
 import { setBar } from "../components/jobPanel.js";
-import { actionButton, bindKeys } from "../components/keyBindings.js";
+import { actionButton, bindKeys, relabel } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
 import { reviewEnd, reviewTrouble } from "../components/reviewEnd.js";
 import { ReviewFeed } from "../components/reviewFeed.js";
@@ -37,8 +37,6 @@ class ReviewPage {
   page = null;
   /** @type {Mending | null} */
   mending = null;
-  /** What was accepted without a look, last of all. @type {Api["RestAccepted"] | null} */
-  accepted = null;
   /** @type {Step} */
   step = "waiting";
   turn = 0;
@@ -110,7 +108,7 @@ class ReviewPage {
   showEnd(page) {
     this.downloads.show();
     this.setStep("end");
-    replace(this.stage, reviewEnd(page.left, this.downloads.element, this.accepted));
+    replace(this.stage, reviewEnd(page.left, this.downloads.element));
   }
 
   async lookAhead() {
@@ -131,15 +129,16 @@ class ReviewPage {
     const coming = isSingle && pictures.length ? [...pictures, ...(this.feed.ahead?.pictures ?? [])].slice(0, N_COMING)
       : pictures;
     setText(this.line, progressWords(left, coming, !isSingle));
-    setBar(this.bar, left.n_total ? left.n_checked / left.n_total : 0);
+    setBar(this.bar, left.n_total ? (left.n_checked + left.n_unseen) / left.n_total : 0);
     for (const button of [this.rest, this.modes]) button.hidden = left.n_left === 0;
     relabel(this.rest, acceptWords(left));
   }
 
   /** @param {Review} page */
-  drawClasses({ classes, shown, mode }) {
-    const words = (/** @type {Api["ReviewClass"]} */ one) =>
-      `${one.name} (${count(one.n_left)} left, ${wrongWords(one.expected_wrong)})`;
+  drawClasses({ classes, shown, mode, left }) {
+    const wrong = (/** @type {Api["ReviewClass"]} */ { expected_wrong: n }) =>
+      (left.is_checked ? `, ${wrongWords(n)}` : "");
+    const words = (/** @type {Api["ReviewClass"]} */ one) => `${one.name} (${count(one.n_left)} left${wrong(one)})`;
     /** @type {[string, string][]} */
     const options = classes.map((one) => [one.key, words(one)]);
     replace(this.classes, mode === "class" && shown
@@ -285,7 +284,6 @@ class ReviewPage {
     if (this.mending) return this.back();
     await this.feed.lastSaved;
     this.feed.later.clear();
-    this.accepted = null;
     await undoLast(() => this.reload());
   }
 
@@ -295,8 +293,8 @@ class ReviewPage {
     if (!left?.n_left) return;
     const yes = await confirmDialog({ title: acceptWords(left), text: acceptText(left), yes: "Accept them" });
     if (!yes) return;
-    this.accepted = await api.post("/api/review/accept", signed({ n: left.n_left })).catch(() => null);
-    const { n_accepted: n, left: after } = this.accepted ?? { n_accepted: 0, left };
+    const accepted = await api.post("/api/review/accept", signed({ n: left.n_left })).catch(() => null);
+    const { n_accepted: n, left: after } = accepted ?? { n_accepted: 0, left };
     if (n && after.n_left) toast(`The surest ${count(n)} are accepted; ${count(after.n_left)} are left.`);
     await this.reload();
   }
@@ -358,16 +356,6 @@ class ReviewPage {
       this.go, this.forAll, actionButton("name", { label: "Another name" }), actionButton("junk", { label: "Junk" }),
       actionButton("later", { label: "Later" }), actionButton("back", { label: "Back" }), actionButton("undo"));
   }
-}
-
-/**
- * Change the words of a button but not its key.
- * @param {HTMLElement} button
- * @param {string} text
- */
-function relabel(button, text) {
-  const { firstChild } = button;
-  if (firstChild && firstChild.nodeValue !== text) firstChild.nodeValue = text;
 }
 
 startStatusBar();

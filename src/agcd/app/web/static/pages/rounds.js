@@ -167,7 +167,7 @@ class RoundsPage {
     const { rounds, forecast } = found;
     const sentences = forecast.sentences.length ? forecast.sentences : [NOTHING_YET];
     replace(this.forecast, sentences.map((text) => h("li", {}, text)));
-    replace(this.last, rounds.length ? panel("What training changed", h("p", {}, headline(rounds)), tiles(rounds),
+    replace(this.last, rounds.length ? panel("The classifier", h("p", {}, headline(rounds)), tiles(rounds),
       rounds.length > 1 ? [roundsChart(rounds), trainingsTable(rounds)] : null) : null);
     replace(this.experts, rounds.length ? forExperts(rounds) : null);
     this.audit.show(found.n_audit_open, rounds.findLast(({ audit }) => audit)?.audit);
