@@ -156,9 +156,8 @@ class Snapshot:
 
     def likely_classes(self, rows: IntArray) -> list[list[int]]:
         """The classes for which most speaks at each of ``rows``, as places, the likeliest first."""
-        if self.live is not None and self.live_log is not None and self.round is not None:
-            found = self.live_log.suggested(self.labels, self.round, rows)
-            return [[place for place, _ in shares] for shares in found]
+        if self.live is not None:
+            return [[place for place, _ in shares] for shares in self.live.suggested(rows)]
         if self.round is None:
             return [[] for _ in rows]
         numbers = self.group_of_slot[self.round.top_slots[rows]].tolist()

@@ -136,9 +136,9 @@ def _group_of(snapshot: Snapshot, row: int) -> Group:
 
 def candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> list[Candidate]:
     """The classes for which most speaks, and the model's groups where it is the model that says so."""
-    if snapshot.live is not None and snapshot.live_log is not None:
+    if snapshot.live is not None:
         infos = snapshot.labels.registry.infos
-        found = snapshot.live_log.suggested(snapshot.labels, seen, np.array([row]))[0]
+        found = snapshot.live.suggested(np.array([row]))[0]
         return [
             _candidate(server, snapshot, snapshot.groups[f"c-{infos[place].id}"], share, row)
             for place, share in found
