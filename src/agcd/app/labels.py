@@ -199,8 +199,11 @@ class LabelView:
     def labels(self) -> NDArray[Any]:
         """The labels that training learns, the newest first, those known from the start last: ``row``, ``class`` (its
         place as it was said), ``id``, ``how`` …"""
-        learned = self._learned
-        return learned[np.lexsort((-learned["id"], learned["how"] == How.GIVEN))]
+        return _newest_lines_first(self._learned)
+
+    def rows_of_class(self, place: int) -> IntArray:
+        """The rows of those labels that a class has after merges, in the same order."""
+        return np.asarray(_newest_lines_first(self._learned[self._learned_places == place])["row"])
 
     @cached_property
     def _learned(self) -> NDArray[Any]:
@@ -349,6 +352,11 @@ class LabelView:
         row. Who repeats a label, skips a row or renames a class teaches nothing."""
         same_rows = np.array_equal(self._learned["row"], then._learned["row"])
         return not (same_rows and np.array_equal(self._learned_places, then._learned_places))
+
+
+def _newest_lines_first(learned: NDArray[Any]) -> NDArray[Any]:
+    """Lines of the table, the newest first, those known from the start last."""
+    return np.asarray(learned[np.lexsort((-learned["id"], learned["how"] == How.GIVEN))])
 
 
 def _mask_of(hows: Collection[How]) -> BoolArray:

@@ -19,6 +19,7 @@ from agcd.app.live import LiveLog, LiveView
 from agcd.app.questions import Asked, n_open
 from agcd.app.rounds import NO_SLOT, RoundView, Votes, slot_owners, slot_votes
 from agcd.app.store.classes import NO_CLASS, ClassInfo
+from agcd.arrays import entries_of
 from agcd.errors import DataError
 from agcd.types import BoolArray, FloatArray, IntArray
 
@@ -48,6 +49,11 @@ class Group:
     @property
     def slot(self) -> int | None:
         return self.slots[0] if self.slots else None
+
+
+def _live_group(info: ClassInfo | None, cluster: int = NO_CLASS) -> Group:
+    """A class, or a cluster without a name, where the answers name rows."""
+    return Group(None, (cluster,), True) if info is None else Group(info, (), not info.is_old)
 
 
 def unnamed(cluster: int) -> str:
@@ -84,6 +90,8 @@ class Snapshot:
     asked: Asked = field(default_factory=Asked)
     """The present query, and the present audit."""
     live_log: LiveLog | None = field(default=None, repr=False)
+    _labelled: dict[int, IntArray] = field(default_factory=dict, repr=False)
+    """What ``labelled`` has found so far."""
 
     # ----------------------------------------------------------------------------------------- what is left to do
 
@@ -193,16 +201,18 @@ class Snapshot:
     def groups(self) -> dict[str, Group]:
         """The groups that are shown, by key: classes in use or with a slot, in the order they were made, then slots
         without a name."""
-        slots: defaultdict[int, list[int]] = defaultdict(list)
-        if self.live is not None:
-            slots[NO_CLASS] = np.unique(self.live.rows.cluster).tolist()
-        else:
-            for slot, owner in enumerate(self.owner_of_slot.tolist()):
-                slots[owner].append(slot)
         in_use = {info.id for info in self.labels.classes_in_use}
+        infos = self.labels.registry.infos
+        if self.live is not None:
+            groups = [_live_group(info) for info in infos if info.id in in_use]
+            groups += [_live_group(None, cluster) for cluster in self.live.rows.clusters]
+            return {group.key: group for group in groups}
+        slots: defaultdict[int, list[int]] = defaultdict(list)
+        for slot, owner in enumerate(self.owner_of_slot.tolist()):
+            slots[owner].append(slot)
         named = [
             Group(info, tuple(slots[place]), not info.is_old)
-            for place, info in enumerate(self.labels.registry.infos)
+            for place, info in enumerate(infos)
             if info.id in in_use or slots[place]
         ]
         groups = [*named, *(Group(None, (slot,), slot >= self._n_old) for slot in slots[NO_CLASS])]
@@ -222,6 +232,8 @@ class Snapshot:
     def group_by_number(self, number: int) -> Group:
         """The group with a number."""
         infos = self.labels.registry.infos
+        if self.live is not None:  # these need not be looked for among all
+            return _live_group(infos[number] if number < len(infos) else None, number - len(infos))
         return self.groups[f"c-{infos[number].id}" if number < len(infos) else f"s-{number - len(infos)}"]
 
     @cached_property
@@ -279,30 +291,30 @@ class Snapshot:
     def members(self, group: Group, n: int | None = None) -> IntArray:
         """The train rows that answers or the model give to a group, the clearest first, or the first ``n`` of them;
         junk is left out."""
+        looked_at = None if n is None else n + self.labels.n(How.JUNK)
         if self.live is not None:
-            rows = self._live_members(self.number(group))
+            rows = self._live_members(self.number(group), looked_at)
             return rows[~self._is_junk[rows]][:n]
         if self.round is None or not group.slots:
             return _NO_ROWS
-        looked_at = None if n is None else n + self.labels.n(How.JUNK)
         rows = np.concatenate([self.round.members(slot)[:looked_at] for slot in group.slots])
         rows = rows[~self._is_junk[rows]]
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.round.top_probs[rows, 0].astype(np.float32), kind="stable")]
         return rows[:n]
 
-    def _live_members(self, number: int) -> IntArray:
-        order, starts = self._by_number
-        return order[starts[number] : starts[number + 1]]
-
-    @cached_property
-    def _by_number(self) -> tuple[IntArray, IntArray]:
-        """The train rows by number of their group, in each the clearest first; and where each begins."""
+    def _live_members(self, number: int, n: int | None) -> IntArray:
+        """The train rows of a live group, the clearest first; at least the first ``n``."""
         assert self.round is not None
-        rows = self.round.train_rows
-        numbers = self.machine_numbers(rows)
-        order = np.lexsort((-self.margin(rows), numbers))
-        return rows[order], np.searchsorted(numbers[order], np.arange(len(self.names) + 1))
+        assert self.live is not None
+        places, (rows, first) = np.flatnonzero(self._live_numbers[:-1] == number), self.round.by_place
+        places = places[np.argsort(-self.live.belief.margin[places], kind="stable")]
+        margin, n_rows = self.live.belief.margin[places], first[places + 1] - first[places]
+        enough = len(places) if n is None else int(np.searchsorted(np.cumsum(n_rows), n))
+        if enough < len(places):  # with all that are as clear as the last, because rows decide among equals
+            places, n_rows, margin = (values[margin >= margin[enough]] for values in (places, n_rows, margin))
+        found = rows[entries_of(first, places)]
+        return found[np.lexsort((found, -np.repeat(margin, n_rows)))]
 
     @cached_property
     def _is_junk(self) -> BoolArray:
@@ -312,15 +324,12 @@ class Snapshot:
 
     def labelled(self, group: Group) -> IntArray:
         """The rows that people gave to a class, the newest first, those known from the start last."""
-        return self._rows_of_class.get(self.number(group), _NO_ROWS) if group.info else _NO_ROWS
-
-    @cached_property
-    def _rows_of_class(self) -> dict[int, IntArray]:
-        labels = self.labels.labels
-        merged = self.labels.registry.merged_place[labels["class"]]
-        order = np.argsort(merged, kind="stable")
-        found, starts = np.unique(merged[order], return_index=True)
-        return dict(zip(found.tolist(), np.split(labels["row"][order], starts[1:]), strict=False))
+        if group.info is None:
+            return _NO_ROWS
+        number = self.number(group)
+        if number not in self._labelled:
+            self._labelled[number] = self.labels.rows_of_class(number)
+        return self._labelled[number]
 
     def size(self, group: Group) -> int:
         """How many train rows count as this group now, whoever says so."""
@@ -332,15 +341,20 @@ class Snapshot:
         sizes = np.zeros(len(self.names), np.int64)
         said = self.labels.rows(SETTLED)
         if self.round is not None:
-            found = self.machine_numbers(self.round.order)
-            sizes += np.bincount(found[found != NO_GROUP], minlength=len(sizes))
-            is_train = np.zeros(len(self.labels.is_test), np.bool_)
-            is_train[self.round.order] = True
-            found = self.machine_numbers(said[is_train[said]])
+            sizes += self._machine_sizes(self.round)
+            found = self.machine_numbers(said[self.round.is_train[said]])
             np.subtract.at(sizes, found[found != NO_GROUP], 1)
         groups = self.says(said).group
         np.add.at(sizes, groups[groups != NO_GROUP], 1)
         return sizes
+
+    def _machine_sizes(self, seen: RoundView) -> IntArray:
+        """Train rows by number of the group that answers, or else the model, give to them."""
+        if self.live is None:
+            found = self.machine_numbers(seen.order)
+            return np.bincount(found[found != NO_GROUP], minlength=len(self.names))
+        n_rows = np.bincount(self._live_numbers[:-1], np.diff(seen.by_place[1]), len(self.names))
+        return n_rows.astype(np.int64)
 
     def shown_groups(self) -> list[Group]:
         """Every group but slots that are empty and have no name."""
