@@ -191,6 +191,14 @@ def test_both_ways_to_take_a_step_give_the_same_flow(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(evidence, other_evidence, rtol=1e-4)
 
 
+@pytest.mark.parametrize("row", [0, 12, 59])
+def test_what_returns_to_a_row_is_what_its_flow_leaves_there(row: int) -> None:
+    flow = Flow(GRAPH)
+    reached, evidence = flow.of(np.array([row]))
+    assert flow.returns(row) == pytest.approx(evidence[reached == row][0], rel=1e-5)
+    np.testing.assert_array_equal(flow.of(np.array([row]))[1], evidence)
+
+
 def test_flow_leaves_nothing_behind_for_the_next_label() -> None:
     flow = Flow(GRAPH)
     first = flow.of(np.array([3]))

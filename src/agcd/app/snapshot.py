@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.app.labels import SAID, SETTLED, How, LabelView
+from agcd.app.labels import SAID, SETTLED, How, LabelView, among
 from agcd.app.live import LiveLog, LiveView
 from agcd.app.questions import Asked, n_open
 from agcd.app.rounds import NO_SLOT, RoundView, Votes, slot_owners, slot_votes
@@ -153,7 +153,7 @@ class Snapshot:
 
     def p_right(self, rows: IntArray) -> FloatArray:
         """The chance that each of ``rows`` is called what it is: 1 where a person said so."""
-        settled = np.isin(self.labels.how(rows), SETTLED)
+        settled = among(self.labels.how(rows), SETTLED)
         if self.round is None:
             return settled.astype(np.float32)
         if self.live is not None:
@@ -277,7 +277,7 @@ class Snapshot:
         """What each of ``rows`` is, and who says so; junk and what cannot be read belong nowhere."""
         how, said = self.labels.how(rows), self.labels.classes_of(rows)
         found = self.machine_numbers(rows)
-        is_said, is_accepted, is_junk = np.isin(how, SAID), how == How.ACCEPTED, how == How.JUNK
+        is_said, is_accepted, is_junk = among(how, SAID), how == How.ACCEPTED, how == How.JUNK
         machine = SOURCES.index("model" if self.live is None else "answers")
         by = np.select([is_junk, is_said, is_accepted, found != NO_GROUP], [0, 1, 2, machine], 0)
         return Says(np.select([by == 0, by == machine], [np.int64(NO_GROUP), found], said), by.astype(np.int8))
@@ -388,15 +388,21 @@ class Snapshot:
 
     def labels_inside(self, group: Group) -> dict[int, int]:
         """How many labels of which class lie in a group, by place of the class; a label's own word does not count."""
-        number = self.number(group)
-        if self.live is None:
-            inside: Counter[int] = Counter()
-            for slot in group.slots:
-                inside.update(self._votes_of_slot.get(slot, {}))
-            return dict(inside)
+        if self.live is not None:
+            return dict(self._checks_inside.get(self.number(group), {}))
+        inside: Counter[int] = Counter()
+        for slot in group.slots:
+            inside.update(self._votes_of_slot.get(slot, {}))
+        return dict(inside)
+
+    @cached_property
+    def _checks_inside(self) -> dict[int, Counter[int]]:
+        """``checks`` by number of the group, counted by place of the class that people gave them."""
         rows, numbers = self.checks
-        found, n = np.unique(self.labels.classes_of(rows[numbers == number]), return_counts=True)
-        return dict(zip(found.tolist(), n.tolist(), strict=True))
+        found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for number, place in zip(numbers.tolist(), self.labels.classes_of(rows).tolist(), strict=True):
+            found[number][place] += 1
+        return dict(found)
 
     @cached_property
     def checks(self) -> tuple[IntArray, IntArray]:

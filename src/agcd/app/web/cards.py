@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from agcd.app.labels import LEARNED
+from agcd.app.labels import LEARNED, among
 from agcd.app.live_questions import LiveQuestion, claim_live
 from agcd.app.project import Project
 from agcd.app.questions import claim, n_open, open_rows
@@ -145,10 +145,8 @@ def candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, row: in
     if snapshot.live is not None:
         infos = snapshot.labels.registry.infos
         found = snapshot.live.suggested(np.array([row]))[0]
-        standing = [(infos[place], share) for place, share in found if not infos[place].retired]
-        return _candidates(
-            server, snapshot, [(snapshot.groups[f"c-{info.id}"], share) for info, share in standing], row
-        )
+        standing = [(place, share) for place, share in found if not infos[place].retired]
+        return _candidates(server, snapshot, [(snapshot.group_by_number(n), share) for n, share in standing], row)
     return _model_candidates(server, snapshot, seen, row)
 
 
@@ -211,7 +209,7 @@ def _live_neighbours(snapshot: Snapshot, seen: RoundView, row: int) -> tuple[Int
     if live is None or live.stand_in[row] < 0 or live.rows[live.stand_in[row]] != row:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     rows = live.rows[live.neighbours.near[live.stand_in[row]]]
-    is_labelled = np.isin(snapshot.labels.how(rows), LEARNED)
+    is_labelled = among(snapshot.labels.how(rows), LEARNED)
     return rows[is_labelled], rows[~snapshot.labels.settled[rows]]
 
 
