@@ -180,6 +180,12 @@ class LabelView:
         """All rows that came to their class in one of these ways, rising."""
         return np.asarray(self._table["row"][_mask_of(hows)[self._table["how"]]])
 
+    def settled_rows(self) -> tuple[IntArray, IntArray]:
+        """The rows that nobody needs to be asked about, without test rows, and the place of the class of each after
+        merges; −1 for junk."""
+        lines = self._table[_mask_of(SETTLED)[self._table["how"]]]
+        return lines["row"], self.registry.merged_place[lines["class"]]
+
     def n(self, *hows: How) -> int:
         """How many rows came to their class in one of these ways."""
         return int(self._n_by_how[list(hows)].sum())

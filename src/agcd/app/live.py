@@ -202,6 +202,8 @@ class LiveLog:
 
     def _following(self, labels: LabelView, live: LiveRows) -> Asking:
         """The asking among live rows after all ``labels``."""
+        if self._asking is not None and (self._key, self._last_event) == (live.key, labels.last_event):
+            return self._asking
         y_class = live_labels(labels, live)
         if self._asking is None or self._key != live.key:
             self._asking, self._key = Asking(live.neighbours, y_class), live.key

@@ -338,14 +338,11 @@ class Snapshot:
     @cached_property
     def _sizes(self) -> IntArray:
         """Train rows by number of their group: as the model has them, less those of which people say what they are."""
-        sizes = np.zeros(len(self.names), np.int64)
-        said = self.labels.rows(SETTLED)
+        said, places = self.labels.settled_rows()
+        sizes = np.bincount(places[places != NO_CLASS], minlength=len(self.names))
         if self.round is not None:
-            sizes += self._machine_sizes(self.round)
             found = self.machine_numbers(said[self.round.is_train[said]])
-            np.subtract.at(sizes, found[found != NO_GROUP], 1)
-        groups = self.says(said).group
-        np.add.at(sizes, groups[groups != NO_GROUP], 1)
+            sizes += self._machine_sizes(self.round) - np.bincount(found[found != NO_GROUP], minlength=len(sizes))
         return sizes
 
     def _machine_sizes(self, seen: RoundView) -> IntArray:

@@ -195,8 +195,7 @@ def neighbours(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> tuple[I
     labelled, open_ = _live_neighbours(snapshot, seen, row)
     centre = seen.vectors(np.array([row]))[0]
     if len(labelled) < n:
-        rows = snapshot.labels.learned()[0]
-        labelled = seen.most_similar(centre, rows[rows != row], n)[0]
+        labelled = seen.most_similar(centre, _labels_near(snapshot, seen, row, n), n)[0]
     if len(open_) < n:
         near = seen.near(row)
         open_ = seen.most_similar(centre, near[~snapshot.labels.settled[near] & (near != row)], n)[0]
@@ -211,6 +210,20 @@ def _live_neighbours(snapshot: Snapshot, seen: RoundView, row: int) -> tuple[Int
     rows = live.rows[live.neighbours.near[live.stand_in[row]]]
     is_labelled = among(snapshot.labels.how(rows), LEARNED)
     return rows[is_labelled], rows[~snapshot.labels.settled[rows]]
+
+
+def _labels_near(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> IntArray:
+    """Labelled rows among which to look: those that the hundred live rows nearest to ``row`` stand for, or all of them
+    where these are too few."""
+    live, everything = seen.live, snapshot.labels.learned()[0]
+    rows: IntArray = everything[everything != row]
+    if live is None or live.stand_in[row] < 0:
+        return rows
+    is_near = np.zeros(len(live.rows) + 1, np.bool_)  # the last entry is for rows that cannot be read
+    is_near[live.neighbours.near[live.stand_in[row]]] = True
+    is_near[live.stand_in[row]] = True
+    near: IntArray = rows[is_near[live.stand_in[rows]]]
+    return near if len(near) >= n else rows
 
 
 def why(found: list[Candidate], group: Group, question: Question) -> str:
