@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from agcd.arrays import unit
@@ -47,6 +49,27 @@ def test_gains_are_the_uncertainty_that_a_row_would_newly_cover() -> None:
     weights = np.where(labels < 0, 1 - asking.beliefs.at().margin, 0)
     expected = (weights[:, None] * np.maximum(kernel - covered[:, None], 0)).sum(0)
     np.testing.assert_allclose(asking.gains(), expected, rtol=1e-3, atol=1e-3)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(-2, N_BLOBS - 1)), max_size=15))
+def test_following_answers_questions_and_what_is_taken_back_equals_starting_anew(said: list[tuple[int, int]]) -> None:
+    x, _ = blobs()
+    labels, asked = unlabelled(), set[int]()
+    asking, kept = Asking(x, labels), []
+    for row, y_class in said:  # −2 is a question without an answer, −1 takes back whatever there was
+        labels[row] = max(y_class, -1)
+        (asked.add if y_class == -2 else asked.discard)(row)
+        asking.follow(labels, np.array(sorted(asked), np.int64))
+        kept.append((asking.moment(), asking.belief))
+    anew = Asking(x, labels)
+    anew.follow(labels, np.array(sorted(asked), np.int64))
+    np.testing.assert_allclose(asking.gains(), anew.gains(), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose([asking.gain(row) for row in range(5)], asking.gains()[:5], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(asking.belief.margin, anew.belief.margin, atol=1e-4)
+    np.testing.assert_array_equal(asking.may_ask, anew.may_ask)
+    for moment, belief in kept:
+        np.testing.assert_array_equal(moment.beliefs.at().margin, belief.margin)
 
 
 def test_a_question_that_waits_for_its_answer_is_not_asked_again_nor_are_its_copies() -> None:

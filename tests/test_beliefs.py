@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from agcd.beliefs import NO_CLASS, UNNAMED_EVIDENCE, Beliefs, Flow
+from agcd.beliefs import UNNAMED_EVIDENCE, Beliefs, Flow
+from agcd.evidence import NO_CLASS
 from agcd.propagation import FADING, N_STEPS, neighbour_graph
 from agcd.types import IntArray
 
@@ -64,8 +65,10 @@ actions = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(actions)
-def test_beliefs_that_follow_every_label_equal_those_computed_anew(history: list[tuple[str, int, int]]) -> None:
+@given(actions, st.booleans())
+def test_beliefs_that_follow_every_label_equal_those_computed_anew(
+    history: list[tuple[str, int, int]], is_asked_each_time: bool
+) -> None:
     beliefs, labels = Beliefs(GRAPH), dict[int, int]()
     for kind, first, second in history:
         if kind == "label" and first not in labels:
@@ -76,9 +79,32 @@ def test_beliefs_that_follow_every_label_equal_those_computed_anew(history: list
         elif kind == "merge" and first != second:
             labels = {row: second if y == first else y for row, y in labels.items()}
             beliefs.merge(first, second)
+        if is_asked_each_time:
+            assert_equal_to_twin(beliefs, labels)
     assert_equal_to_twin(beliefs, labels)
     expected = np.bincount(list(labels.values()), minlength=N_CLASSES)
     assert beliefs.n_labels[:N_CLASSES].tolist() == expected[: len(beliefs.n_labels)].tolist()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, N_ROWS - 1), st.integers(NO_CLASS, N_CLASSES - 1)), max_size=12))
+def test_a_copy_stays_as_it_is_and_follows_labels_of_its_own(changes: list[tuple[int, int]]) -> None:
+    first = np.full(N_ROWS, NO_CLASS)
+    first[[3, 20, 41]] = [0, 1, 1]
+    beliefs = Beliefs(GRAPH)
+    beliefs.add_all(first)
+    kept, then = beliefs.copy(), beliefs.at()
+    now = first.copy()
+    for row, y_class in changes:
+        now[row] = y_class
+    beliefs.follow(first, now)
+    beliefs.at()
+    for one, other in zip(vars(kept.at()).values(), vars(then).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    back = beliefs.copy()
+    back.follow(now, first)
+    np.testing.assert_allclose(back.at().margin, then.margin, atol=1e-4)
+    assert_equal_to_twin(beliefs, {row: int(now[row]) for row in np.flatnonzero(now >= 0).tolist()})
 
 
 def test_many_labels_at_once_are_the_same_as_one_after_another() -> None:
@@ -137,6 +163,14 @@ def test_a_row_that_keeps_few_classes_keeps_the_strongest(monkeypatch: pytest.Mo
     assert (beliefs.at().y_class == expected)[clear].all()
 
 
+def test_a_table_that_becomes_too_large_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agcd.beliefs.TABLE_NUMBERS", 2 * N_ROWS)
+    beliefs, labels = Beliefs(GRAPH, 2), {5: 0, 20: 1, 33: 2, 47: 3}
+    for row, y_class in labels.items():
+        beliefs.add(np.array([row]), y_class)
+    assert_equal_to_twin(beliefs, labels)
+
+
 @pytest.mark.parametrize("rows", [[4], [4, 5, 30], [7, 7]])
 def test_flow_without_tolerance_is_the_full_computation(rows: list[int]) -> None:
     start = np.zeros(N_ROWS)
@@ -155,6 +189,14 @@ def test_both_ways_to_take_a_step_give_the_same_flow(monkeypatch: pytest.MonkeyP
     (rows, evidence), (other_rows, other_evidence) = flows
     np.testing.assert_array_equal(rows, other_rows)
     np.testing.assert_allclose(evidence, other_evidence, rtol=1e-4)
+
+
+@pytest.mark.parametrize("row", [0, 12, 59])
+def test_what_returns_to_a_row_is_what_its_flow_leaves_there(row: int) -> None:
+    flow = Flow(GRAPH)
+    reached, evidence = flow.of(np.array([row]))
+    assert flow.returns(row) == pytest.approx(evidence[reached == row][0], rel=1e-5)
+    np.testing.assert_array_equal(flow.of(np.array([row]))[1], evidence)
 
 
 def test_flow_leaves_nothing_behind_for_the_next_label() -> None:

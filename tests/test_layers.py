@@ -18,7 +18,7 @@ LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
     {"io", "arrays", "assignment", "words"},
     {"provenance"},
-    {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting"},
+    {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting", "evidence"},
     {"beliefs", "accuracy"},
     {"asking"},
     {"signs"},

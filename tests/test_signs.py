@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from agcd.accuracy import CHOSEN, DRAWN, GIVEN, POOL
 from agcd.asking import Asking
-from agcd.beliefs import NO_CLASS
+from agcd.evidence import NO_CLASS
 from agcd.signs import MOST_GIVEN, belief_accuracy, judge, labelled_signs, logits, pool_signs
 from agcd.types import IntArray
 

@@ -39,6 +39,13 @@ def blocks(n: int, width: int, entries: int | None = None) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+def entries_of(indptr: IntArray, rows: IntArray) -> IntArray:
+    """Where the entries of some rows of a sparse matrix lie, row by row."""
+    first = indptr[rows].astype(np.int64)
+    n_entries = indptr[rows + 1] - first
+    return np.asarray(np.repeat(first - (np.cumsum(n_entries) - n_entries), n_entries) + np.arange(n_entries.sum()))
+
+
 def each_block(n: int, width: int, work: Callable[[slice], None]) -> None:
     """Calls ``work`` on every slice of ``blocks(n, width)``, several at a time when there are many.
 

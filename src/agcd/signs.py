@@ -15,8 +15,9 @@ import numpy as np
 
 from agcd.accuracy import DRAWN, GIVEN, TAKEN, AccuracyEstimate, Checked, Shift, ShiftPrior, pool_shift
 from agcd.arrays import Float64Array
-from agcd.asking import Asking
-from agcd.beliefs import NO_CLASS, Belief
+from agcd.asking import Asking, Moment
+from agcd.beliefs import Belief
+from agcd.evidence import NO_CLASS
 from agcd.types import BoolArray, FloatArray, IntArray
 
 MOST_LABELS = 50
@@ -91,7 +92,11 @@ class Judgement:
 
 
 def judge(
-    asking: Asking, y_class: IntArray, kind: IntArray, held: IntArray = _NO_ROWS, held_class: IntArray = _NO_ROWS
+    asking: Asking | Moment,
+    y_class: IntArray,
+    kind: IntArray,
+    held: IntArray = _NO_ROWS,
+    held_class: IntArray = _NO_ROWS,
 ) -> Judgement:
     """Judge the beliefs by all labels so far.
 
@@ -129,13 +134,13 @@ def _spread(rows: IntArray, most: int) -> IntArray:
     return np.asarray(rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64))])
 
 
-def belief_accuracy(asking: Asking, y_class: IntArray, kind: IntArray) -> AccuracyEstimate:
+def belief_accuracy(asking: Asking | Moment, y_class: IntArray, kind: IntArray) -> AccuracyEstimate:
     """The share of rows without a label that are believed right, from all labels so far; as ``judge``."""
     return judge(asking, y_class, kind).accuracy
 
 
 def pool_signs(
-    asking: Asking, y_class: IntArray, kind: IntArray, near: NearestLabel | None = None
+    asking: Asking | Moment, y_class: IntArray, kind: IntArray, near: NearestLabel | None = None
 ) -> tuple[IntArray, Signs]:
     """The rows without a label, and what is seen of them: (n,), (n,) → (p,), p signs; as ``judge``."""
     rows = np.flatnonzero(y_class < 0)
@@ -143,7 +148,7 @@ def pool_signs(
 
 
 def labelled_signs(
-    asking: Asking, y_class: IntArray, kind: IntArray, near: NearestLabel | None = None
+    asking: Asking | Moment, y_class: IntArray, kind: IntArray, near: NearestLabel | None = None
 ) -> tuple[IntArray, Signs]:
     """Labelled rows, and what would be seen of each if its own label were missing: (m,), m signs.
 
@@ -161,7 +166,12 @@ def logits(signs: Signs) -> Float64Array:
 
 
 def _signs(
-    asking: Asking, rows: IntArray, belief: Belief, y_class: IntArray, kind: IntArray, near: NearestLabel | None
+    asking: Asking | Moment,
+    rows: IntArray,
+    belief: Belief,
+    y_class: IntArray,
+    kind: IntArray,
+    near: NearestLabel | None,
 ) -> Signs:
     covered, near_class = near or _nearest_label(asking, y_class)
     believed = belief.y_class
@@ -172,7 +182,7 @@ def _signs(
     return Signs(believed, belief.margin, belief.unnamed, covered[rows], agrees, n_labels, given)
 
 
-def _nearest_label(asking: Asking, y_class: IntArray) -> NearestLabel:
+def _nearest_label(asking: Asking | Moment, y_class: IntArray) -> NearestLabel:
     """How near the nearest label of another row is, and its class: (n,), (n,); 0 and −1 where none is near."""
     kernel, n = asking.kernel, len(y_class)
     row = np.repeat(np.arange(n), np.diff(kernel.indptr))

@@ -182,6 +182,12 @@ class LabelView:
         """All rows that came to their class in one of these ways, rising."""
         return np.asarray(self._table["row"][_mask_of(hows)[self._table["how"]]])
 
+    def settled_rows(self) -> tuple[IntArray, IntArray]:
+        """The rows that nobody needs to be asked about, without test rows, and the place of the class of each after
+        merges; −1 for junk."""
+        lines = self._table[_mask_of(SETTLED)[self._table["how"]]]
+        return lines["row"], self.registry.merged_place[lines["class"]]
+
     def n(self, *hows: How) -> int:
         """How many rows came to their class in one of these ways."""
         return int(self._n_by_how[list(hows)].sum())
@@ -207,8 +213,11 @@ class LabelView:
     def labels(self) -> NDArray[Any]:
         """The labels that training learns, the newest first, those known from the start last: ``row``, ``class`` (its
         place as it was said), ``id``, ``how`` …"""
-        learned = self._learned
-        return learned[np.lexsort((-learned["id"], learned["how"] == How.GIVEN))]
+        return _newest_lines_first(self._learned)
+
+    def rows_of_class(self, place: int) -> IntArray:
+        """The rows of those labels that a class has after merges, in the same order."""
+        return np.asarray(_newest_lines_first(self._learned[self._learned_places == place])["row"])
 
     @cached_property
     def _learned(self) -> NDArray[Any]:
@@ -380,6 +389,16 @@ class LabelView:
             (self._accepted_places, then._accepted_places),
         )
         return not all(np.array_equal(now, before) for now, before in pairs)
+
+
+def _newest_lines_first(learned: NDArray[Any]) -> NDArray[Any]:
+    """Lines of the table, the newest first, those known from the start last."""
+    return np.asarray(learned[np.lexsort((-learned["id"], learned["how"] == How.GIVEN))])
+
+
+def among(how: NDArray[np.int8], hows: Collection[How]) -> BoolArray:
+    """Whether each is one of these ways; ``np.isin`` takes many times as long for the few pictures of a page."""
+    return _mask_of(hows)[how]
 
 
 def _mask_of(hows: Collection[How]) -> BoolArray:

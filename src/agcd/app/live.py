@@ -18,7 +18,7 @@ from agcd.accuracy import CHOSEN, DRAWN, GIVEN, POOL, TAKEN, AccuracyEstimate
 from agcd.app.labels import How, LabelView, Picked
 from agcd.app.rounds import LiveRows, RoundView
 from agcd.app.store.classes import NO_CLASS
-from agcd.asking import Asking
+from agcd.asking import Asking, Moment
 from agcd.beliefs import Belief
 from agcd.signs import Judgement, judge
 from agcd.types import BoolArray, IntArray
@@ -41,20 +41,38 @@ class LiveView:
     """What the labels of one moment say about the live rows of a round; arrays are by place in ``LiveRows.rows``."""
 
     rows: LiveRows
-    y_class: IntArray
-    """(m,): the labels themselves, as places of classes; −1 is none."""
-    belief: Belief
-    """Its ``y_class`` are places of classes."""
+    moment: Moment = field(repr=False)
     is_unclaimed: BoolArray
     """(m,): rows without a label of clusters that the labels do not explain: likely of a class nobody has named."""
     labels: LabelView = field(repr=False)
-    _log: LiveLog = field(repr=False)
     _round: RoundView = field(repr=False)
+
+    @property
+    def y_class(self) -> IntArray:
+        """(m,): the labels themselves, as places of classes; −1 is none."""
+        return self.moment.y_class
+
+    @property
+    def belief(self) -> Belief:
+        """Its ``y_class`` are places of classes."""
+        return self.moment.belief
 
     @cached_property
     def judgement(self) -> Judgement:
         """How likely the beliefs are right, by the answers so far."""
-        return self._log.judge(self._round, self)
+        held, held_class = _held(self.labels, self.rows)
+        return judge(self.moment, self.y_class, _kinds(self.labels, self.rows), held, held_class)
+
+    def suggested(self, rows: IntArray) -> list[list[tuple[int, float]]]:
+        """For each of ``rows`` the classes for which most evidence speaks, as places, each with its share of all
+        evidence, that for a class nobody has named included."""
+        beliefs, place = self.moment.beliefs, self.rows.stand_in[rows]
+        shares = beliefs.shares(len(beliefs.n_labels), np.maximum(place, 0))
+        shares[:, beliefs.n_labels == 0] = 0
+        shares[place < 0] = 0
+        shares *= 1 - self.belief.unnamed[np.maximum(place, 0), None]
+        best = np.argsort(-shares, axis=1, kind="stable")[:, :N_SUGGESTED]
+        return [[(int(c), float(own[c])) for c in order if own[c] > 0] for own, order in zip(shares, best, strict=True)]
 
     @property
     def n_checks(self) -> int:
@@ -121,8 +139,8 @@ class LiveLog:
         self._lock = threading.RLock()
         self._past: deque[_Past] = deque(maxlen=2 * BOUGHT_ANSWERS + 1)
         self._asking: Asking | None = None
-        self._key = ""
-        """Of the rows that are followed."""
+        self._key, self._last_event = "", 0
+        """Of the rows that are followed, and of the labels."""
         self._views: OrderedDict[int, LiveView] = OrderedDict()
         """Of these rows, by last event."""
 
@@ -133,13 +151,9 @@ class LiveLog:
         with self._lock:
             if self._key == seen.live.key and labels.last_event in self._views:
                 return self._views[labels.last_event]
-            asking = self._following(labels, seen)
-            belief = asking.belief
-            view = LiveView(
-                seen.live, asking.y_class, belief, _unclaimed(seen.live, asking.y_class, belief), labels, self, seen
-            )
+            moment = self._moment(labels, seen.live)
+            view = LiveView(seen.live, moment, _unclaimed(seen.live, moment), labels, seen)
             self._views[labels.last_event] = view
-            self._remember(view)
             while len(self._views) > _KEPT_VIEWS:
                 self._views.popitem(last=False)
             return view
@@ -159,32 +173,11 @@ class LiveLog:
             self._past[list(past).index(now)] = replace(past[now], n_next=n_next)
             return Bought(BOUGHT_ANSWERS, n_changed, then.n_next, n_next)
 
-    def _remember(self, view: LiveView) -> None:
-        n_labels = int((view.y_class >= 0).sum())
+    def _remember(self, now: Moment) -> None:
+        n_labels = int((now.y_class >= 0).sum())
         while self._past and self._past[-1].n_labels >= n_labels:  # taken back, or said otherwise
             self._past.pop()
-        self._past.append(_Past(n_labels, np.where(view.y_class >= 0, NO_CLASS, view.belief.y_class), None))
-
-    def judge(self, seen: RoundView, view: LiveView) -> Judgement:
-        """How likely the beliefs of a view are right."""
-        with self._lock:
-            asking, live = self._following(view.labels, seen), view.rows
-            held, held_class = _held(view.labels, live)
-            return judge(asking, asking.y_class, _kinds(view.labels, live), held, held_class)
-
-    def suggested(self, labels: LabelView, seen: RoundView, rows: IntArray) -> list[list[tuple[int, float]]]:
-        """For each of ``rows`` the classes for which most evidence speaks, as places, each with its share of all
-        evidence, that for a class nobody has named included."""
-        assert seen.live is not None
-        with self._lock:
-            asking = self._following(labels, seen)
-            beliefs, place = asking.beliefs, seen.live.stand_in[rows]
-            shares = beliefs.shares(len(beliefs.n_labels), np.maximum(place, 0))
-            shares[:, beliefs.n_labels == 0] = 0
-            shares[place < 0] = 0
-            shares *= 1 - asking.belief.unnamed[np.maximum(place, 0), None]
-        best = np.argsort(-shares, axis=1, kind="stable")[:, :N_SUGGESTED]
-        return [[(int(c), float(own[c])) for c in order if own[c] > 0] for own, order in zip(shares, best, strict=True)]
+        self._past.append(_Past(n_labels, np.where(now.y_class >= 0, NO_CLASS, now.belief.y_class), None))
 
     def question(
         self, labels: LabelView, seen: RoundView, asked: IntArray, number: int
@@ -193,23 +186,34 @@ class LiveLog:
         nothing is left to ask. ``asked`` are rows that others are asked about."""
         assert seen.live is not None
         with self._lock:
-            asking = self._following(labels, seen)
+            asking = self._following(labels, seen.live)
             asking.follow(asking.y_class, _closed(labels, seen.live, asked))
             if not asking.may_ask.any():
                 return None
             place, is_drawn = asking.question(number)
             return int(seen.live.rows[place]), is_drawn, float(asking.gain(place))
 
-    def _following(self, labels: LabelView, seen: RoundView) -> Asking:
-        """The asking of this view after all ``labels``."""
-        assert seen.live is not None
-        y_class = live_labels(labels, seen.live)
-        if self._asking is None or self._key != seen.live.key:
-            self._asking, self._key = Asking(seen.live.neighbours, y_class), seen.live.key
+    def _moment(self, labels: LabelView, live: LiveRows) -> Moment:
+        """What ``labels`` say."""
+        if self._key == live.key and self._asking is not None and labels.last_event < self._last_event:
+            # Somebody else has answered meanwhile, and that is followed already: look back beside it.
+            return self._asking.moment().after(live_labels(labels, live))
+        moment = self._following(labels, live).moment()
+        self._remember(moment)
+        return moment
+
+    def _following(self, labels: LabelView, live: LiveRows) -> Asking:
+        """The asking among live rows after all ``labels``."""
+        if self._asking is not None and (self._key, self._last_event) == (live.key, labels.last_event):
+            return self._asking
+        y_class = live_labels(labels, live)
+        if self._asking is None or self._key != live.key:
+            self._asking, self._key = Asking(live.neighbours, y_class), live.key
             self._views.clear()
             self._past.clear()
         elif not np.array_equal(self._asking.y_class, y_class):
             self._asking.follow(y_class, self._asking.asked)
+        self._last_event = labels.last_event
         return self._asking
 
 
@@ -263,9 +267,9 @@ def _held(labels: LabelView, live: LiveRows) -> tuple[IntArray, IntArray]:
     return place, labels.classes_of(rows)[is_own]
 
 
-def _unclaimed(live: LiveRows, y_class: IntArray, belief: Belief) -> BoolArray:
+def _unclaimed(live: LiveRows, now: Moment) -> BoolArray:
     """Rows of clusters in which, for most, more speaks for a class nobody has named than for any other."""
-    free = y_class < 0
+    free = now.y_class < 0
     n = np.bincount(live.cluster[free], minlength=live.n_clusters)
-    n_unclaimed = np.bincount(live.cluster[free & (belief.margin <= 0)], minlength=live.n_clusters)
+    n_unclaimed = np.bincount(live.cluster[free & (now.belief.margin <= 0)], minlength=live.n_clusters)
     return free & (n_unclaimed > UNCLAIMED_SHARE * n)[live.cluster]

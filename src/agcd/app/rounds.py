@@ -57,9 +57,14 @@ class LiveRows:
     key: str = ""
     """Equal for equal neighbours."""
 
-    @property
+    @cached_property
     def n_clusters(self) -> int:
         return int(self.cluster.max(initial=-1)) + 1
+
+    @cached_property
+    def clusters(self) -> list[int]:
+        """The clusters that have rows."""
+        return [int(cluster) for cluster in np.unique(self.cluster)]
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,22 @@ class RoundView:
     def train_rows(self) -> IntArray:
         """All train rows that can be read."""
         return np.sort(self.order)
+
+    @cached_property
+    def is_train(self) -> BoolArray:
+        """(n,) whether each row is one of them."""
+        mask = np.zeros(len(self.top_slots), np.bool_)
+        mask[self.order] = True
+        return mask
+
+    @cached_property
+    def by_place(self) -> tuple[IntArray, IntArray]:
+        """The train rows by the place of the live row that stands for each, in each place rising; and where each place
+        begins."""
+        assert self.live is not None
+        place = self.live.stand_in[self.train_rows]
+        order = np.argsort(place, kind="stable")
+        return self.train_rows[order], np.searchsorted(place[order], np.arange(len(self.live.rows) + 1))
 
     @cached_property
     def slot_by_slot(self) -> IntArray:

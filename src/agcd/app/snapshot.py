@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.app.labels import SAID, SETTLED, How, LabelView
+from agcd.app.labels import SAID, SETTLED, How, LabelView, among
 from agcd.app.live import LiveLog, LiveView
 from agcd.app.questions import Asked, n_open
 from agcd.app.rounds import NO_SLOT, RoundView, Votes, slot_owners, slot_votes
 from agcd.app.store.classes import NO_CLASS, ClassInfo
+from agcd.arrays import entries_of
 from agcd.errors import DataError
 from agcd.types import BoolArray, FloatArray, IntArray
 
@@ -48,6 +49,11 @@ class Group:
     @property
     def slot(self) -> int | None:
         return self.slots[0] if self.slots else None
+
+
+def _live_group(info: ClassInfo | None, cluster: int = NO_CLASS) -> Group:
+    """A class, or a cluster without a name, where the answers name rows."""
+    return Group(None, (cluster,), True) if info is None else Group(info, (), not info.is_old)
 
 
 def unnamed(cluster: int) -> str:
@@ -84,6 +90,8 @@ class Snapshot:
     asked: Asked = field(default_factory=Asked)
     """The present query, and the present audit."""
     live_log: LiveLog | None = field(default=None, repr=False)
+    _labelled: dict[int, IntArray] = field(default_factory=dict, repr=False)
+    """What ``labelled`` has found so far."""
 
     # ----------------------------------------------------------------------------------------- what is left to do
 
@@ -150,7 +158,7 @@ class Snapshot:
 
     def p_right(self, rows: IntArray) -> FloatArray:
         """The chance that each of ``rows`` is called what it is: 1 where a person looked and said so."""
-        settled = np.isin(self.labels.how(rows), SETTLED) & ~np.isin(rows, self.labels.unseen)
+        settled = among(self.labels.how(rows), SETTLED) & ~np.isin(rows, self.labels.unseen)
         if self.round is None:
             return settled.astype(np.float32)
         if self.live is not None:
@@ -161,9 +169,8 @@ class Snapshot:
 
     def likely_classes(self, rows: IntArray) -> list[list[int]]:
         """The classes for which most speaks at each of ``rows``, as places, the likeliest first."""
-        if self.live is not None and self.live_log is not None and self.round is not None:
-            found = self.live_log.suggested(self.labels, self.round, rows)
-            return [[place for place, _ in shares] for shares in found]
+        if self.live is not None:
+            return [[place for place, _ in shares] for shares in self.live.suggested(rows)]
         if self.round is None:
             return [[] for _ in rows]
         numbers = self.group_of_slot[self.round.top_slots[rows]].tolist()
@@ -199,16 +206,18 @@ class Snapshot:
     def groups(self) -> dict[str, Group]:
         """The groups that are shown, by key: classes in use or with a slot, in the order they were made, then slots
         without a name."""
-        slots: defaultdict[int, list[int]] = defaultdict(list)
-        if self.live is not None:
-            slots[NO_CLASS] = np.unique(self.live.rows.cluster).tolist()
-        else:
-            for slot, owner in enumerate(self.owner_of_slot.tolist()):
-                slots[owner].append(slot)
         in_use = {info.id for info in self.labels.classes_in_use}
+        infos = self.labels.registry.infos
+        if self.live is not None:
+            groups = [_live_group(info) for info in infos if info.id in in_use]
+            groups += [_live_group(None, cluster) for cluster in self.live.rows.clusters]
+            return {group.key: group for group in groups}
+        slots: defaultdict[int, list[int]] = defaultdict(list)
+        for slot, owner in enumerate(self.owner_of_slot.tolist()):
+            slots[owner].append(slot)
         named = [
             Group(info, tuple(slots[place]), not info.is_old)
-            for place, info in enumerate(self.labels.registry.infos)
+            for place, info in enumerate(infos)
             if info.id in in_use or slots[place]
         ]
         groups = [*named, *(Group(None, (slot,), slot >= self._n_old) for slot in slots[NO_CLASS])]
@@ -228,6 +237,8 @@ class Snapshot:
     def group_by_number(self, number: int) -> Group:
         """The group with a number."""
         infos = self.labels.registry.infos
+        if self.live is not None:  # these need not be looked for among all
+            return _live_group(infos[number] if number < len(infos) else None, number - len(infos))
         return self.groups[f"c-{infos[number].id}" if number < len(infos) else f"s-{number - len(infos)}"]
 
     @cached_property
@@ -271,7 +282,7 @@ class Snapshot:
         """What each of ``rows`` is, and who says so; junk and what cannot be read belong nowhere."""
         how, said = self.labels.how(rows), self.labels.classes_of(rows)
         found = self.machine_numbers(rows)
-        is_said, is_accepted, is_junk = np.isin(how, SAID), how == How.ACCEPTED, how == How.JUNK
+        is_said, is_accepted, is_junk = among(how, SAID), how == How.ACCEPTED, how == How.JUNK
         machine = SOURCES.index("model" if self.live is None else "answers")
         by = np.select([is_junk, is_said, is_accepted, found != NO_GROUP], [0, 1, 2, machine], 0)
         return Says(np.select([by == 0, by == machine], [np.int64(NO_GROUP), found], said), by.astype(np.int8))
@@ -284,30 +295,48 @@ class Snapshot:
 
     def members(self, group: Group, n: int | None = None) -> IntArray:
         """The train rows that belong to a group, the clearest first, or the first ``n`` of them; junk is left out.
-        Where answers are followed, what a person says of a row counts; else these are the rows of its slots."""
+
+        Where answers are followed, these are the rows of which nobody says otherwise, then those that are here because
+        people alone say so; else the rows of the model's slots.
+        """
         if self.live is not None:
-            return self._live_members(self.number(group))[:n]
+            return self._live_members(self.number(group), n)
+        looked_at = None if n is None else n + self.labels.n(How.JUNK)
         if self.round is None or not group.slots:
             return _NO_ROWS
-        looked_at = None if n is None else n + self.labels.n(How.JUNK)
         rows = np.concatenate([self.round.members(slot)[:looked_at] for slot in group.slots])
         rows = rows[~self._is_junk[rows]]
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.round.top_probs[rows, 0].astype(np.float32), kind="stable")]
-        return rows[:n]
+        return np.asarray(rows[:n])
 
-    def _live_members(self, number: int) -> IntArray:
-        order, starts = self._by_number
-        return order[starts[number] : starts[number + 1]]
+    def _live_members(self, number: int, n: int | None) -> IntArray:
+        rows, by_machine, by_people = self._said_otherwise
+        strangers, own = rows[by_machine == number], rows[by_people == number]
+        found = self._believed_members(number, None if n is None else n + len(strangers))
+        return np.asarray(np.concatenate([found[~np.isin(found, strangers)], own])[:n])
 
     @cached_property
-    def _by_number(self) -> tuple[IntArray, IntArray]:
-        """The train rows by number of their group, in each the clearest first; and where each begins."""
+    def _said_otherwise(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The train rows of which people say something else than the answers around them, the number of the group that
+        these give to each, and of the one that people do."""
+        rows = self.labels.rows(SETTLED)
+        by_machine, by_people = self.machine_numbers(rows), self.says(rows).group
+        differ = (by_machine != by_people) & (by_machine != NO_GROUP)  # what cannot be read is not shown
+        return rows[differ], by_machine[differ], by_people[differ]
+
+    def _believed_members(self, number: int, n: int | None) -> IntArray:
+        """The train rows that the answers give to a group, the clearest first; at least the first ``n``."""
         assert self.round is not None
-        rows = self.round.train_rows
-        numbers = self.says(rows).group
-        order = np.lexsort((-self.margin(rows), numbers))
-        return rows[order], np.searchsorted(numbers[order], np.arange(len(self.names) + 1))
+        assert self.live is not None
+        places, (rows, first) = np.flatnonzero(self._live_numbers[:-1] == number), self.round.by_place
+        places = places[np.argsort(-self.live.belief.margin[places], kind="stable")]
+        margin, n_rows = self.live.belief.margin[places], first[places + 1] - first[places]
+        enough = len(places) if n is None else int(np.searchsorted(np.cumsum(n_rows), n))
+        if enough < len(places):  # with all that are as clear as the last, because rows decide among equals
+            places, n_rows, margin = (values[margin >= margin[enough]] for values in (places, n_rows, margin))
+        found = rows[entries_of(first, places)]
+        return found[np.lexsort((found, -np.repeat(margin, n_rows)))]
 
     @cached_property
     def _is_junk(self) -> BoolArray:
@@ -317,15 +346,12 @@ class Snapshot:
 
     def labelled(self, group: Group) -> IntArray:
         """The rows that people gave to a class, the newest first, those known from the start last."""
-        return self._rows_of_class.get(self.number(group), _NO_ROWS) if group.info else _NO_ROWS
-
-    @cached_property
-    def _rows_of_class(self) -> dict[int, IntArray]:
-        labels = self.labels.labels
-        merged = self.labels.registry.merged_place[labels["class"]]
-        order = np.argsort(merged, kind="stable")
-        found, starts = np.unique(merged[order], return_index=True)
-        return dict(zip(found.tolist(), np.split(labels["row"][order], starts[1:]), strict=False))
+        if group.info is None:
+            return _NO_ROWS
+        number = self.number(group)
+        if number not in self._labelled:
+            self._labelled[number] = self.labels.rows_of_class(number)
+        return self._labelled[number]
 
     def size(self, group: Group) -> int:
         """How many train rows count as this group now, whoever says so."""
@@ -334,18 +360,20 @@ class Snapshot:
     @cached_property
     def _sizes(self) -> IntArray:
         """Train rows by number of their group: as the model has them, less those of which people say what they are."""
-        sizes = np.zeros(len(self.names), np.int64)
-        said = self.labels.rows(SETTLED)
+        said, places = self.labels.settled_rows()
+        sizes = np.bincount(places[places != NO_CLASS], minlength=len(self.names))
         if self.round is not None:
-            found = self.machine_numbers(self.round.order)
-            sizes += np.bincount(found[found != NO_GROUP], minlength=len(sizes))
-            is_train = np.zeros(len(self.labels.is_test), np.bool_)
-            is_train[self.round.order] = True
-            found = self.machine_numbers(said[is_train[said]])
-            np.subtract.at(sizes, found[found != NO_GROUP], 1)
-        groups = self.says(said).group
-        np.add.at(sizes, groups[groups != NO_GROUP], 1)
+            found = self.machine_numbers(said[self.round.is_train[said]])
+            sizes += self._machine_sizes(self.round) - np.bincount(found[found != NO_GROUP], minlength=len(sizes))
         return sizes
+
+    def _machine_sizes(self, seen: RoundView) -> IntArray:
+        """Train rows by number of the group that answers, or else the model, give to them."""
+        if self.live is None:
+            found = self.machine_numbers(seen.order)
+            return np.bincount(found[found != NO_GROUP], minlength=len(self.names))
+        n_rows = np.bincount(self._live_numbers[:-1], np.diff(seen.by_place[1]), len(self.names))
+        return n_rows.astype(np.int64)
 
     def shown_groups(self) -> list[Group]:
         """Every group but slots that are empty and have no name."""
@@ -379,15 +407,21 @@ class Snapshot:
 
     def labels_inside(self, group: Group) -> dict[int, int]:
         """How many labels of which class lie in a group, by place of the class; a label's own word does not count."""
-        number = self.number(group)
-        if self.live is None:
-            inside: Counter[int] = Counter()
-            for slot in group.slots:
-                inside.update(self._votes_of_slot.get(slot, {}))
-            return dict(inside)
+        if self.live is not None:
+            return dict(self._checks_inside.get(self.number(group), {}))
+        inside: Counter[int] = Counter()
+        for slot in group.slots:
+            inside.update(self._votes_of_slot.get(slot, {}))
+        return dict(inside)
+
+    @cached_property
+    def _checks_inside(self) -> dict[int, Counter[int]]:
+        """``checks`` by number of the group, counted by place of the class that people gave them."""
         rows, numbers = self.checks
-        found, n = np.unique(self.labels.classes_of(rows[numbers == number]), return_counts=True)
-        return dict(zip(found.tolist(), n.tolist(), strict=True))
+        found: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for number, place in zip(numbers.tolist(), self.labels.classes_of(rows).tolist(), strict=True):
+            found[number][place] += 1
+        return dict(found)
 
     @cached_property
     def checks(self) -> tuple[IntArray, IntArray]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from agcd.app.rounds import RoundView
 from agcd.app.snapshot import Group, Snapshot
-from agcd.app.web.board import board_card, names
+from agcd.app.web.board import board_cards, names
 from agcd.app.web.board_schemas import Alike
 from agcd.app.web.schemas import ClassName
 from agcd.app.web.server_state import ServerState
@@ -82,7 +82,7 @@ def _alike(server: ServerState, snapshot: Snapshot, one: Group, into: Group) -> 
     """A name stays, and of two names the one with more labels."""
     if into.info is None or (one.info and len(snapshot.labelled(one)) > len(snapshot.labelled(into))):
         one, into = into, one
-    cards = [board_card(server, snapshot, group, as_line=True) for group in (one, into)]
+    cards = board_cards(server, snapshot, (one, into), as_lines=True)
     return Alike(one=cards[0], into=cards[1])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from agcd.app.figures import LEAST_LOST
@@ -9,7 +11,7 @@ from agcd.app.rounds import RoundView
 from agcd.app.snapshot import Group, Snapshot
 from agcd.app.web.board_schemas import Board, BoardCard, Half, Members, MergePreview, SplitPreview
 from agcd.app.web.cards import exemplars
-from agcd.app.web.schemas import ClassName
+from agcd.app.web.schemas import ClassName, Thumb
 from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
 from agcd.types import FloatArray, IntArray
@@ -38,7 +40,7 @@ def board(server: ServerState, snapshot: Snapshot, page: int, sort: str, text: s
     groups.sort(key=lambda group: _sort_key(snapshot, group, sort))
     page, n_pages, shown = page_of(len(groups), page, LINES_PER_PAGE if as_lines else CARDS_PER_PAGE)
     return Board(
-        cards=[board_card(server, snapshot, group, as_line=as_lines) for group in groups[shown]],
+        cards=board_cards(server, snapshot, groups[shown], as_lines=as_lines),
         n_cards=len(groups),
         page=page,
         n_pages=n_pages,
@@ -61,12 +63,28 @@ def _sort_key(snapshot: Snapshot, group: Group, sort: str) -> tuple[object, ...]
     return retired, -snapshot.size(group), group.name.casefold()
 
 
-def board_card(server: ServerState, snapshot: Snapshot, group: Group, *, as_line: bool = False) -> BoardCard:
-    """Everything about one class or group, with a few of its pictures; on a line fewer."""
-    n = N_SHOWN_IN_LINE if as_line else N_SHOWN
+def board_card(server: ServerState, snapshot: Snapshot, group: Group) -> BoardCard:
+    """Everything about one class or group, with a few of its pictures."""
+    return board_cards(server, snapshot, [group])[0]
+
+
+def board_cards(
+    server: ServerState, snapshot: Snapshot, groups: Sequence[Group], *, as_lines: bool = False
+) -> list[BoardCard]:
+    """The same for several; on a line fewer pictures."""
+    n = N_SHOWN_IN_LINE if as_lines else N_SHOWN
+    typical = server.thumb_lists(snapshot, [_typical(snapshot, group, n) for group in groups])
+    at_border = server.thumb_lists(snapshot, [border(snapshot, group, n) for group in groups])
+    return [_board_card(snapshot, *shown) for shown in zip(groups, typical, at_border, strict=True)]
+
+
+def _typical(snapshot: Snapshot, group: Group, n: int) -> IntArray:
+    """The clearest members. A class that the last model does not know yet has none; its labelled rows stand for it."""
     members = snapshot.members(group, n)
-    # A class that the last model does not know yet has no members; its labelled rows stand for it.
-    typical = members if len(members) else snapshot.labelled(group)[:n]
+    return members if len(members) else snapshot.labelled(group)[:n]
+
+
+def _board_card(snapshot: Snapshot, group: Group, typical: list[Thumb], at_border: list[Thumb]) -> BoardCard:
     n_agree, n_said = answers_inside(snapshot, group)
     return BoardCard(
         key=group.key,
@@ -83,8 +101,8 @@ def board_card(server: ServerState, snapshot: Snapshot, group: Group, *, as_line
         n_said=n_said,
         stability=snapshot.stability(group),
         conflicts=conflicts(snapshot, group),
-        typical=server.thumbs(snapshot, typical),
-        border=server.thumbs(snapshot, border(snapshot, group, n)),
+        typical=typical,
+        border=at_border,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from agcd.app.labels import LEARNED
+from agcd.app.labels import LEARNED, among
 from agcd.app.live_questions import LiveQuestion, claim_live
 from agcd.app.project import Project
 from agcd.app.questions import claim, n_open, open_rows
@@ -57,14 +58,22 @@ def next_card(server: ServerState, project: Project, asker: Asker, *, blind: boo
 
 def next_live_card(server: ServerState, project: Project, asker: Asker, *, blind: bool) -> Card:
     """The same for a live question: every answer so far counts, and questions never run out before the pictures do."""
-    snapshot = server.snapshot(project)
-    if snapshot.round is None or snapshot.round.live is None:
-        return Card(row=None, is_live=True)
-    log, seen = project.log, snapshot.round
-    question = claim_live(
-        project.store, log, project.live, seen, asker.who, holder=asker.holder, except_rows=asker.answered
-    )
-    if question is None:
+    project.labels()  # what is committed is taken in before others have to wait
+    with project.store.transaction():
+        # Nobody answers between the moment that is shown and the question, so answers are followed in their order.
+        snapshot = server.snapshot(project)
+        seen, question = snapshot.round, None
+        if snapshot.live is not None and seen is not None:
+            question = claim_live(
+                project.store,
+                project.log,
+                project.live,
+                seen,
+                asker.who,
+                holder=asker.holder,
+                except_rows=asker.answered,
+            )
+    if seen is None or question is None:
         return Card(row=None, is_live=True)
     row = question.row
     card = Card(
@@ -90,11 +99,8 @@ def _live_suggestions(
 
 
 def _neighbour_thumbs(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> dict[str, object]:
-    labelled, unlabelled = neighbours(snapshot, seen, row, N_NEIGHBOURS)
-    return {
-        "labelled_neighbours": server.thumbs(snapshot, labelled, judged=False),
-        "neighbours": server.thumbs(snapshot, unlabelled, judged=False),
-    }
+    labelled, unlabelled = server.thumb_lists(snapshot, neighbours(snapshot, seen, row, N_NEIGHBOURS), judged=False)
+    return {"labelled_neighbours": labelled, "neighbours": unlabelled}
 
 
 def live_why(snapshot: Snapshot, found: list[Candidate], question: LiveQuestion) -> str:
@@ -137,14 +143,11 @@ def _group_of(snapshot: Snapshot, row: int) -> Group:
 
 def candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, row: int) -> list[Candidate]:
     """The classes for which most speaks, and the model's groups where it is the model that says so."""
-    if snapshot.live is not None and snapshot.live_log is not None:
+    if snapshot.live is not None:
         infos = snapshot.labels.registry.infos
-        found = snapshot.live_log.suggested(snapshot.labels, seen, np.array([row]))[0]
-        return [
-            _candidate(server, snapshot, snapshot.groups[f"c-{infos[place].id}"], share, row)
-            for place, share in found
-            if not infos[place].retired
-        ]
+        found = snapshot.live.suggested(np.array([row]))[0]
+        standing = [(place, share) for place, share in found if not infos[place].retired]
+        return _candidates(server, snapshot, [(snapshot.group_by_number(n), share) for n, share in standing], row)
     return _model_candidates(server, snapshot, seen, row)
 
 
@@ -157,21 +160,27 @@ def _model_candidates(server: ServerState, snapshot: Snapshot, seen: RoundView, 
         if group and (not group.info.retired if group.info else snapshot.size(group)):
             shares[group.key] = shares.get(group.key, 0.0) + share
     best = sorted(shares.items(), key=lambda item: -item[1])[:N_CANDIDATES]
-    return [_candidate(server, snapshot, snapshot.groups[key], share, row) for key, share in best]
+    return _candidates(server, snapshot, [(snapshot.groups[key], share) for key, share in best], row)
 
 
-def _candidate(server: ServerState, snapshot: Snapshot, group: Group, probability: float, row: int) -> Candidate:
-    return Candidate(
-        key=group.key,
-        class_id=group.info.id if group.info else None,
-        slot=group.slot,
-        name=group.name,
-        is_named=group.info is not None,
-        is_new=group.is_new,
-        size=snapshot.size(group),
-        probability=min(1.0, probability),
-        exemplars=server.thumbs(snapshot, exemplars(snapshot, group, row), judged=False),
-    )
+def _candidates(
+    server: ServerState, snapshot: Snapshot, shares: Sequence[tuple[Group, float]], row: int
+) -> list[Candidate]:
+    shown = server.thumb_lists(snapshot, [exemplars(snapshot, group, row) for group, _ in shares], judged=False)
+    return [
+        Candidate(
+            key=group.key,
+            class_id=group.info.id if group.info else None,
+            slot=group.slot,
+            name=group.name,
+            is_named=group.info is not None,
+            is_new=group.is_new,
+            size=snapshot.size(group),
+            probability=min(1.0, share),
+            exemplars=thumbs,
+        )
+        for (group, share), thumbs in zip(shares, shown, strict=True)
+    ]
 
 
 def exemplars(snapshot: Snapshot, group: Group, row: int = -1, n: int = N_EXEMPLARS) -> list[int]:
@@ -184,14 +193,14 @@ def exemplars(snapshot: Snapshot, group: Group, row: int = -1, n: int = N_EXEMPL
 
 def neighbours(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> tuple[IntArray, IntArray]:
     """The rows most like ``row``: those with a label, and those without an answer."""
-    labelled_near, open_near = _live_neighbours(snapshot, seen, row)
-    if len(labelled_near) >= n and len(open_near) >= n:
-        return labelled_near[:n], open_near[:n]
+    labelled, open_ = _live_neighbours(snapshot, seen, row)
     centre = seen.vectors(np.array([row]))[0]
-    labelled = snapshot.labels.labels["row"][snapshot.labels.labels["row"] != row]
-    near = seen.near(row)
-    open_ = near[~snapshot.labels.settled[near] & (near != row)]
-    return seen.most_similar(centre, labelled, n)[0], seen.most_similar(centre, open_, n)[0]
+    if len(labelled) < n:
+        labelled = seen.most_similar(centre, _labels_near(snapshot, seen, row, n), n)[0]
+    if len(open_) < n:
+        near = seen.near(row)
+        open_ = seen.most_similar(centre, near[~snapshot.labels.settled[near] & (near != row)], n)[0]
+    return labelled[:n], open_[:n]
 
 
 def _live_neighbours(snapshot: Snapshot, seen: RoundView, row: int) -> tuple[IntArray, IntArray]:
@@ -200,8 +209,22 @@ def _live_neighbours(snapshot: Snapshot, seen: RoundView, row: int) -> tuple[Int
     if live is None or live.stand_in[row] < 0 or live.rows[live.stand_in[row]] != row:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     rows = live.rows[live.neighbours.near[live.stand_in[row]]]
-    is_labelled = np.isin(snapshot.labels.how(rows), LEARNED)
+    is_labelled = among(snapshot.labels.how(rows), LEARNED)
     return rows[is_labelled], rows[~snapshot.labels.settled[rows]]
+
+
+def _labels_near(snapshot: Snapshot, seen: RoundView, row: int, n: int) -> IntArray:
+    """Labelled rows among which to look: those that the hundred live rows nearest to ``row`` stand for, or all of them
+    where these are too few."""
+    live, everything = seen.live, snapshot.labels.learned()[0]
+    rows: IntArray = everything[everything != row]
+    if live is None or live.stand_in[row] < 0:
+        return rows
+    is_near = np.zeros(len(live.rows) + 1, np.bool_)  # the last entry is for rows that cannot be read
+    is_near[live.neighbours.near[live.stand_in[row]]] = True
+    is_near[live.stand_in[row]] = True
+    near: IntArray = rows[is_near[live.stand_in[rows]]]
+    return near if len(near) >= n else rows
 
 
 def why(found: list[Candidate], group: Group, question: Question) -> str:
