@@ -18,6 +18,7 @@ from agcd.app.live_questions import claim_live
 from agcd.app.live_rows import find_live_rows
 from agcd.app.project import Project
 from agcd.app.rounds import START, RoundView, write_round_view
+from agcd.app.snapshot import Snapshot
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.queries import DRAWN as DRAWN_REASON
 from agcd.types import IntArray
@@ -84,6 +85,24 @@ def test_following_answers_and_undos_equals_starting_anew(
     np.testing.assert_allclose(followed.belief.margin, anew.belief.margin, atol=1e-3)
     clear = anew.belief.margin > 0.01
     np.testing.assert_array_equal(followed.belief.y_class[clear], anew.belief.y_class[clear])
+
+
+def test_looking_back_at_an_earlier_moment_leaves_what_is_followed_as_it_is(tmp_path: Path) -> None:
+    x, truth = features()
+    events = [create(c) for c in range(N_CLASSES)] + [label(row, int(truth[row])) for row in range(12)]
+    moments = [labels_after(events[:n], np.zeros(N, np.bool_)) for n in range(N_CLASSES + 2, len(events) + 1)]
+    seen, log, none = start_view(tmp_path, moments[0], x), LiveLog(), np.empty(0, np.int64)
+    for labels in moments:
+        log.view(labels, seen)
+    asked, now = log.question(moments[-1], seen, none, 0), log.view(moments[-1], seen)
+    earlier, anew = log.view(moments[0], seen), LiveLog().view(moments[0], seen)
+    assert earlier is not None
+    assert anew is not None
+    np.testing.assert_array_equal(earlier.y_class, anew.y_class)
+    np.testing.assert_allclose(earlier.belief.margin, anew.belief.margin, atol=1e-4)
+    assert [c for c, _ in earlier.suggested(np.array([5]))[0]] == [c for c, _ in anew.suggested(np.array([5]))[0]]
+    assert log.question(moments[-1], seen, none, 0) == asked
+    assert log.view(moments[-1], seen) is now
 
 
 @pytest.fixture
@@ -235,6 +254,17 @@ def test_rows_of_a_large_pool_are_called_what_their_stand_in_is(
     assert view is not None
     called = view.belief.y_class[seen.live.stand_in]
     assert (called == truth).mean() > 0.9
+    snapshot = Snapshot(labels, seen, live_log=LiveLog())
+    rows = np.arange(400)
+    numbers, said, margin = snapshot.machine_numbers(rows), snapshot.says(rows).group, snapshot.margin(rows)
+    for group in snapshot.groups.values():
+        number = snapshot.number(group)
+        clearest = rows[np.lexsort((rows, -margin))]
+        is_own, is_believed = said[clearest] == number, numbers[clearest] == number
+        members = np.concatenate([clearest[is_own & is_believed], np.sort(clearest[is_own & ~is_believed])])
+        for n in (None, 0, 1, 7, 400):
+            assert snapshot.members(group, n).tolist() == members[:n].tolist()
+        assert snapshot.size(group) == len(members)
 
 
 def test_a_picture_that_a_person_named_is_in_no_other_group_whatever_lies_around_it(project: Project) -> None:

@@ -180,12 +180,12 @@ class LabelView:
 
     def rows(self, hows: Collection[How]) -> IntArray:
         """All rows that came to their class in one of these ways, rising."""
-        return np.asarray(self._table["row"][_mask_of(hows)[self._table["how"]]])
+        return np.asarray(self._table["row"][among(self._table["how"], hows)])
 
     def settled_rows(self) -> tuple[IntArray, IntArray]:
         """The rows that nobody needs to be asked about, without test rows, and the place of the class of each after
         merges; −1 for junk."""
-        lines = self._table[_mask_of(SETTLED)[self._table["how"]]]
+        lines = self._table[among(self._table["how"], SETTLED)]
         return lines["row"], self.registry.merged_place[lines["class"]]
 
     def n(self, *hows: How) -> int:
@@ -222,7 +222,7 @@ class LabelView:
     @cached_property
     def _learned(self) -> NDArray[Any]:
         """The same by row, which takes no sorting."""
-        return np.asarray(self._table[_mask_of(LEARNED)[self._table["how"]]])
+        return np.asarray(self._table[among(self._table["how"], LEARNED)])
 
     @cached_property
     def _learned_places(self) -> IntArray:
@@ -326,7 +326,7 @@ class LabelView:
     def classes_in_use(self) -> list[ClassInfo]:
         """The classes that carry a label or were accepted for a row, in the order they were made; what only an audit
         named is a name and no class."""
-        used = self._table["class"][_mask_of((*LEARNED, How.ACCEPTED))[self._table["how"]]]
+        used = self._table["class"][among(self._table["how"], (*LEARNED, How.ACCEPTED))]
         n_used = np.bincount(self.registry.merged_place[used], minlength=len(self.registry.classes))
         return [self.registry.infos[place] for place in np.flatnonzero(n_used).tolist()]
 
@@ -398,14 +398,9 @@ def _newest_lines_first(learned: NDArray[Any]) -> NDArray[Any]:
 
 def among(how: NDArray[np.int8], hows: Collection[How]) -> BoolArray:
     """Whether each is one of these ways; ``np.isin`` takes many times as long for the few pictures of a page."""
-    return _mask_of(hows)[how]
-
-
-def _mask_of(hows: Collection[How]) -> BoolArray:
-    """By number of a ``How``, whether it is one of these: to be indexed with a column of the table."""
     mask = np.zeros(len(How), np.bool_)
     mask[list(hows)] = True
-    return mask
+    return mask[how]
 
 
 class _Change:
@@ -467,7 +462,7 @@ class _Change:
         place = np.searchsorted(table["row"], rows)
         inside = place < len(table)
         known = place[inside][table["row"][place[inside]] == np.array(rows)[inside]]
-        kept = np.delete(table, known)
+        kept = np.delete(table, known) if len(known) else table
         return np.insert(kept, np.searchsorted(kept["row"], changed["row"]), changed)
 
 
