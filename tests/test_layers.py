@@ -18,7 +18,7 @@ LIBRARY: list[set[str]] = [
     {"types", "errors", "rng"},
     {"io", "arrays", "assignment", "words"},
     {"provenance"},
-    {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting", "evidence"},
+    {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting", "evidence", "run_files"},
     {"beliefs", "accuracy"},
     {"asking"},
     {"signs"},

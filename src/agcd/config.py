@@ -111,7 +111,7 @@ class TrainConfig(Settings):
     round_epochs: int = Field(8, ge=1, le=2000)
     batch_size: int = Field(128, ge=2, le=65536)
     query_batch_size: int = Field(8, ge=1, le=4096)
-    lr: float = Field(0.1, gt=0)
+    lr: float = Field(0.1, gt=0, le=10)
     lr_schedule: Literal["cosine", "official"] = "cosine"
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-5, ge=0)

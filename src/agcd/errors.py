@@ -26,6 +26,10 @@ class StorageError(AgcdError):
     """The disk is full or cannot be written."""
 
 
+class TrainingError(AgcdError):
+    """Numbers that are no longer finite: a run that cannot become a round."""
+
+
 class EngineError(AgcdError):
     """Processes that worked for this one have ended before their work did."""
 

@@ -70,12 +70,18 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def digest_file(path: Path) -> str:
+    """``digest_bytes`` of a file, read piece by piece."""
+    with path.open("rb") as file:
+        return "b2-" + hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
 def digest(value: Any) -> str:
     """A short name for JSON-like ``value``: equal values have equal names."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return digest_bytes(text.encode())
 
 
-def digest_bytes(data: bytes) -> str:
+def digest_bytes(data: bytes | memoryview) -> str:
     """A short name for content; the prefix tells which rule made it."""
     return "b2-" + hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -6,7 +6,7 @@ model.safetensors    student and EMA model
 mapping.json         the slot of every class, at the first and the last epoch
 predictions.parquet  what the EMA model says about every row
 metrics.json         the figures of the round
-done.json            written last: a run that has it is whole
+done.json            written last, with the digests of the others: a run that has it is whole (``run_files``)
 """
 
 from __future__ import annotations
@@ -30,6 +30,18 @@ from agcd.config import Config
 from agcd.errors import StorageError
 from agcd.features.rows import RowFeatures
 from agcd.io import atomic_write, read_json, write_json
+from agcd.run_files import (
+    CONFIG,
+    DONE,
+    MAPPING,
+    METRICS,
+    MODEL,
+    PREDICTIONS,
+    checked,
+    digests,
+    read_checked,
+    read_run_json,
+)
 from agcd.training import settings_record
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome
@@ -40,12 +52,12 @@ from agcd.types import LabelMapping, LabelState, Prediction, Query
 class StoredModel:
     """A model on disk, read when it is first needed."""
 
-    def __init__(self, path: Path, features: RowFeatures):
-        self.path, self.features = path, features
+    def __init__(self, folder: Path, features: RowFeatures):
+        self.folder, self.features = folder, features
 
     @cached_property
     def fitted(self) -> Fitted:
-        return Fitted.load(self.path, self.features)
+        return Fitted.load(checked(self.folder, MODEL), self.features)
 
 
 @dataclass(frozen=True)
@@ -58,43 +70,42 @@ class StoredRun:
     @property
     def is_done(self) -> bool:
         """Whether it is whole; a folder that holds another run is refused."""
-        path = self.folder / "done.json"
-        if path.exists():
-            self._check_key(path)
-        return path.exists()
+        is_done = (self.folder / DONE).exists()
+        if is_done:
+            self._check_key(DONE)
+        return is_done
 
     def claim(self, config: Config, n_slots: int) -> None:
         """Write down the settings before anything else."""
-        path = self.folder / "config.json"
-        if path.exists():
-            self._check_key(path)
-        write_json(path, {"key": self.key, "settings": settings_record(config), "n_slots": n_slots})
+        if (self.folder / CONFIG).exists():
+            self._check_key(CONFIG)
+        write_json(self.folder / CONFIG, {"key": self.key, "settings": settings_record(config), "n_slots": n_slots})
 
     def save(self, outcome: Outcome, prediction: Prediction, labels: LabelState, metrics: dict[str, Any]) -> None:
         """Write everything that a finished round consists of, ``done.json`` last."""
-        outcome.fitted.save(self.folder / "model.safetensors")
+        outcome.fitted.save(self.folder / MODEL)
         mappings = {"first": outcome.first.to_json(), "last": outcome.last.to_json()}
-        write_json(self.folder / "mapping.json", {"classes": labels.classes, **mappings})
-        write_predictions(self.folder / "predictions.parquet", prediction, labels, outcome.last)
-        write_json(self.folder / "metrics.json", metrics)
-        write_json(self.folder / "done.json", {"key": self.key, "version": __version__})
+        write_json(self.folder / MAPPING, {"classes": labels.classes, **mappings})
+        write_predictions(self.folder / PREDICTIONS, prediction, labels, outcome.last)
+        write_json(self.folder / METRICS, metrics)
+        write_json(self.folder / DONE, {"key": self.key, "version": __version__, "digests": digests(self.folder)})
         (self.folder / CHECKPOINT).unlink(missing_ok=True)
 
     def model(self, features: RowFeatures) -> StoredModel:
         """The trained model, on features of the same backbone."""
-        return StoredModel(self.folder / "model.safetensors", features)
+        return StoredModel(self.folder, features)
 
     def mappings(self) -> tuple[LabelMapping, LabelMapping]:
         """The mapping at the first and at the last epoch."""
-        stored = read_json(self.folder / "mapping.json")
+        stored = read_checked(self.folder, MAPPING)
         return LabelMapping.from_json(stored["first"]), LabelMapping.from_json(stored["last"])
 
     def metrics(self) -> dict[str, Any]:
-        figures: dict[str, Any] = read_json(self.folder / "metrics.json")
+        figures: dict[str, Any] = read_checked(self.folder, METRICS)
         return figures
 
-    def _check_key(self, path: Path) -> None:
-        if read_json(path)["key"] != self.key:
+    def _check_key(self, name: str) -> None:
+        if read_run_json(self.folder, name).get("key") != self.key:
             raise StorageError(f"{self.folder} holds a run with other settings, labels or code; choose another folder.")
 
 
@@ -149,7 +160,7 @@ class NumberedRuns(RunStore):
 
     def finished(self, number: int) -> StoredRun:
         folder = self.folder(number)
-        return StoredRun(folder, read_json(folder / "done.json")["key"])
+        return StoredRun(folder, str(read_run_json(folder, DONE).get("key")))
 
 
 @dataclass(frozen=True)

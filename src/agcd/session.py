@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from agcd import mapping
-from agcd.arrays import confidence_and_slot
+from agcd.arrays import blocks, confidence_and_slot
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
 from agcd.errors import ConfigError, StorageError
 from agcd.features.rows import RowFeatures
@@ -36,7 +36,7 @@ from agcd.training import fit as fit_here
 from agcd.training import sections_read, train_record, trainer_code
 from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
-from agcd.training.loop import Log
+from agcd.training.loop import Log, not_finite
 from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, OneByOne, Phase, PoolView, Prediction, Query
 
 Fit = Callable[[TrainConfig, TrainingJob], Outcome]
@@ -245,6 +245,7 @@ class Session:
         metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
         readable = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
         prediction = outcome.fitted.predict(self.features, readable, "ema", scratch=folder)
+        check_finite(prediction)
         metrics["literal_diff"] = literal_diff(job, outcome.fitted, prediction)
         if run:
             run.save(outcome, prediction, self.labels, metrics)
@@ -281,6 +282,13 @@ class Session:
         if self.evaluate:
             facts["evaluation"] = self.evaluate(outcome.fitted)
         return facts
+
+
+def check_finite(prediction: Prediction) -> None:
+    """Refuse a model whose predictions hold numbers that are not finite: it must not become a round."""
+    for name, values in (("probabilities", prediction.probs), ("features", prediction.features)):
+        if not all(np.isfinite(values[part]).all() for part in blocks(len(values), values.shape[1])):
+            raise not_finite(f"the {name} that the model predicts")
 
 
 def literal_diff(job: TrainingJob, fitted: Fitted, prediction: Prediction) -> float | None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agcd.errors import StorageError
 from agcd.features.store import FeatureStore, Half, Item
+from agcd.io import read_json, write_json
 
 SHAPE = (3, 4)
 
@@ -150,3 +151,40 @@ def test_announcing_and_threads_change_nothing(tmp_path: Path, monkeypatch: pyte
     for n_threads in (1, 2, 3):
         found = store.gather(places, n_threads=n_threads)
         np.testing.assert_array_equal(found, [*values[::-1], np.zeros((300, 7))])
+
+
+def flip(path: Path, place: int) -> None:
+    """Change one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0x80
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("place", [-1, -7, -40])
+def test_a_shard_with_another_bit_is_noticed_and_its_items_are_missing_again(
+    tmp_path: Path, place: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = filled(tmp_path, items_of(1), items_of(2))
+    damaged = next(path for path in store.folder.glob("*.npy") if (np.load(path) // 10 == 1).all())
+    flip(damaged, place)
+    with caplog.at_level(logging.WARNING, logger="agcd"):
+        again = FeatureStore(tmp_path, "spec", SHAPE)
+    assert again.missing([*items_of(1), *items_of(2)]) == items_of(1)
+    assert "not those that were stored" in caplog.text
+    again.add(items_of(1), values(items_of(1)))
+    assert len(FeatureStore(tmp_path, "spec", SHAPE)) == 4
+
+
+def test_a_shard_whose_list_was_edited_is_noticed(tmp_path: Path) -> None:
+    store = filled(tmp_path, items_of(1))
+    [listed] = (path for path in store.folder.glob("*.json") if path.name != "spec.json")
+    listed.write_text(listed.read_text().replace('"1"', '"7"'))
+    assert len(FeatureStore(tmp_path, "spec", SHAPE)) == 0
+
+
+def test_shards_of_versions_without_digests_are_read(tmp_path: Path) -> None:
+    store = filled(tmp_path, items_of(1))
+    [listed] = (path for path in store.folder.glob("*.json") if path.name != "spec.json")
+    facts = read_json(listed)
+    write_json(listed, {"items": facts["items"]})
+    assert len(FeatureStore(tmp_path, "spec", SHAPE)) == 2

@@ -34,6 +34,7 @@ from agcd.features import open_features
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures
 from agcd.io import digest
+from agcd.run_files import MODEL, checked
 from agcd.run_store import NumberedRuns
 from agcd.session import Round, Session, check_labels, without_bad_rows
 from agcd.training import trainer_options
@@ -118,7 +119,7 @@ def estimate_classes(project: Project, features: RowFeatures, progress: Progress
 def make_round_view(project: Project, features: RowFeatures, done: Round | None = None) -> RoundView:
     """Write what the page shows of the last finished round; what ``done`` has predicted is not predicted again."""
     number = project.last_round
-    fitted = done.fitted if done else Fitted.load(project.checked_run(number) / "model.safetensors", features)
+    fitted = done.fitted if done else Fitted.load(checked(project.checked_run(number), MODEL), features)
     prediction = done.prediction if done else None
     if prediction is None:
         readable = np.setdiff1d(np.arange(features.n_rows), list(features.bad_rows))
@@ -218,7 +219,7 @@ def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]
     """Class, old or new, probability and margin of images from elsewhere, one folder or files; unusable ones have a
     reason instead."""
     snapshot = project.trained_snapshot()
-    model = (project.checked_run(snapshot.n_finished - 1) / "model.safetensors").absolute()
+    model = checked(project.checked_run(snapshot.n_finished - 1), MODEL).absolute()
     dataset, shown = _new_dataset(new_images)
     files = [(str(path.absolute()), key) for path, key in zip(dataset.paths or (), dataset.keys, strict=True)]
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]

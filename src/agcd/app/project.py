@@ -22,6 +22,8 @@ from agcd.app.store.store import Store
 from agcd.config import Config
 from agcd.errors import ConfigError, DataError
 from agcd.io import read_json, write_json
+from agcd.run_files import CONFIG as RUN_CONFIG
+from agcd.run_files import DONE, METRICS, read_checked
 from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState, NumberOfClasses
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ class Project:
 
     def metrics(self, number: int) -> dict[str, Any]:
         """What a finished round measured of itself."""
-        found: dict[str, Any] = read_json(self.run_folder(number) / "metrics.json")
+        found: dict[str, Any] = read_checked(self.run_folder(number), METRICS)
         return found
 
     @property
@@ -133,7 +135,7 @@ class Project:
 
     def _count_finished(self, begun: Container[int]) -> int:
         number = 0
-        while number in begun and (self.run_folder(number) / "done.json").exists():
+        while number in begun and (self.run_folder(number) / DONE).exists():
             number += 1
         return number
 
@@ -176,7 +178,7 @@ class Project:
     def checked_run(self, number: int) -> Path:
         """The folder of a finished round, which must have been trained on features like ours."""
         folder = self.run_folder(number)
-        stored = read_json(folder / "config.json")["settings"]["backbone"]
+        stored = read_checked(folder, RUN_CONFIG)["settings"]["backbone"]
         own = self.config.backbone.model_dump(mode="json")
         for key in ("name", "weights", "image_size", "trainable_blocks"):
             if stored[key] != own[key]:

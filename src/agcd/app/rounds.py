@@ -31,6 +31,7 @@ from agcd.asking import Neighbours
 from agcd.io import atomic_write, read_json, write_json
 from agcd.layout import Plane, lay_out
 from agcd.mapping import describe_change
+from agcd.run_files import MAPPING, METRICS, PREDICTIONS, checked, read_checked
 from agcd.types import BoolArray, FloatArray, IntArray
 from agcd.words import count, shown
 
@@ -283,12 +284,12 @@ def round_view_of_run(
 ) -> RoundView:
     """What ``predictions.parquet`` of a finished run says, where the cache has gone: enough for names and exports, with
     neither features nor a map."""
-    stored = pq.read_table(run_folder / "predictions.parquet", columns=["row", "slot", "probability"])
+    stored = pq.read_table(checked(run_folder, PREDICTIONS), columns=["row", "slot", "probability"])
     top_slots = np.full((len(is_test), 1), NO_SLOT, np.int32)
     top_probs = np.zeros((len(is_test), 1), np.float16)
     rows = stored["row"].to_numpy()
     top_slots[rows, 0], top_probs[rows, 0] = stored["slot"].to_numpy(), stored["probability"].to_numpy()
-    facts = {"n_old": n_old, "n_slots": read_json(run_folder / "metrics.json")["n_slots"]}
+    facts = {"n_old": n_old, "n_slots": read_checked(run_folder, METRICS)["n_slots"]}
     facts |= {"class_ids": ids_by_slot(run_folder, class_ids, facts["n_slots"])}
     order, starts = _in_order(top_slots, top_probs, ~is_test, facts["n_slots"])
     nowhere = np.full((len(is_test), 2), np.nan, np.float32)
@@ -297,7 +298,7 @@ def round_view_of_run(
 
 def ids_by_slot(run_folder: Path, class_ids: Sequence[str], n_slots: int) -> list[str | None]:
     """By slot, the id of the class that the mapping of a run gave it; ``class_ids`` are those of its class numbers."""
-    slot_of_class = read_json(run_folder / "mapping.json")["last"]["slot_of_class"]
+    slot_of_class = read_checked(run_folder, MAPPING)["last"]["slot_of_class"]
     owner: list[str | None] = [None] * n_slots
     for class_id, slot in zip(class_ids, slot_of_class, strict=True):
         owner[slot] = class_id

@@ -1,12 +1,14 @@
 """Cached features on disk: immutable shards, found by the content they hold.
 
     <root>/<digest of the spec>/spec.json
-                                <name>.json   the items (content key, view) of one shard, written first
+                                <name>.json   the items (content key, view) of one shard and the digest of its
+                                              features, written first
                                 <name>.npy    their features, float16, renamed into place when whole
                                 bad/          content that no decoder can read, with the reason
 
 A shard is named after its items, so two processes that fill one store may compute something twice but never
-disturb each other. A ``.npy`` that exists is whole and listed; a ``.json`` without one counts for nothing.
+disturb each other. A ``.npy`` that exists is whole and listed; a ``.json`` without one counts for nothing. Digests are
+compared once, when a process opens a store: what it is about to read comes into memory that way.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ class FeatureStore:
         if values.shape != (len(items), *self.shape) or values.dtype != np.float16:
             raise ValueError(f"expected {(len(items), *self.shape)} float16, got {values.shape} {values.dtype}")
         name = digest([list(item) for item in items])
-        write_json(self.folder / f"{name}.json", {"items": [list(item) for item in items]})
+        facts = {"items": [list(item) for item in items], "digest": _digest(values)}
+        write_json(self.folder / f"{name}.json", facts)
         path = self.folder / f"{name}.npy"
         with atomic_write(path) as aside, aside.open("wb") as handle:
             np.save(handle, values, allow_pickle=False)
@@ -140,13 +143,20 @@ class FeatureStore:
         """Map a shard and index its items; a damaged one is removed, and its items are missing again."""
         self._known.add(path.stem)
         try:
-            items = [(str(key), int(view)) for key, view in read_json(path.with_suffix(".json"))["items"]]
+            facts = read_json(path.with_suffix(".json"))
+            items = [(str(key), int(view)) for key, view in facts["items"]]
             values = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             self._drop(path, str(error))
             return
         if values.shape != (len(items), *self.shape) or values.dtype != np.float16:
             self._drop(path, f"it holds {values.shape} {values.dtype}")
+            return
+        if digest([list(item) for item in items]) != path.stem:
+            self._drop(path, "its list of items is another one")
+            return
+        if facts.get("digest", "") not in ("", _digest(values)):  # version 0.2 stored none
+            self._drop(path, "its numbers are not those that were stored")
             return
         for position, item in enumerate(items):
             self._place.setdefault(item, (len(self._shards), position))
@@ -157,3 +167,8 @@ class FeatureStore:
         log.warning("Cached features in %s are damaged (%s) and will be computed again.", path, reason)
         path.unlink(missing_ok=True)
         self._known.discard(path.stem)
+
+
+def _digest(values: Half) -> str:
+    """Of the numbers alone, in the order they lie in the file."""
+    return digest_bytes(np.ascontiguousarray(values).view(np.uint8).data)

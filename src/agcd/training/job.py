@@ -20,7 +20,7 @@ from agcd.rng import derive_seed, generator
 from agcd.training.fitted import Fitted
 from agcd.training.heads import DiscoveryModel, HeadKind
 from agcd.training.kmeans import semi_supervised_kmeans
-from agcd.training.loop import Log
+from agcd.training.loop import Log, not_finite
 from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup, gather_rows
 from agcd.types import IntArray, LabelMapping, LabelState
 
@@ -98,7 +98,10 @@ def train_features(job: TrainingJob, fitted: Fitted) -> Tensor:
 
 def embedded(job: TrainingJob, fitted: Fitted) -> Tensor:
     """The student's features (n, d) of the test views of all training rows, not normalised, without gradient."""
-    return gather_rows(job.group, job.labels.train_rows, lambda rows: fitted.embed(job.features, rows))
+    found = gather_rows(job.group, job.labels.train_rows, lambda rows: fitted.embed(job.features, rows))
+    if not found.isfinite().all():
+        raise not_finite("the features")
+    return found
 
 
 def predicted_slots(job: TrainingJob, fitted: Fitted, rows: IntArray) -> IntArray:

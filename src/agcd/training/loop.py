@@ -17,7 +17,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from agcd.errors import StorageError
+from agcd.errors import StorageError, TrainingError
 from agcd.io import atomic_write
 from agcd.rng import derive_seed
 from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup
@@ -50,12 +50,37 @@ def run_epochs(
     """
     first = _resume(resumable, run_dir, group) if run_dir else 0
     for epoch in range(first, n_epochs):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive_seed(seed, "epoch", epoch))
-            facts = resumable.run_epoch(epoch)
+        try:
+            facts = _run_epoch(resumable, epoch, seed)
+        except TrainingError:
+            if run_dir is None or epoch == 0:
+                raise
+            # Once more from the last good epoch: whatever the disk or the memory did may be over.
+            resumable.restore(*load_tensors(run_dir / CHECKPOINT))
+            facts = _run_epoch(resumable, epoch, seed)
         if group.rank == 0:
             _record_epoch(resumable, run_dir, {"epoch": epoch, "n_epochs": n_epochs, **facts}, echo)
         group.barrier()
+
+
+def _run_epoch(resumable: Resumable, epoch: int, seed: int) -> dict[str, Any]:
+    """One epoch, whose numbers must be finite at its end."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "epoch", epoch))
+        facts = resumable.run_epoch(epoch)
+    tensors, _ = resumable.state()
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise not_finite(f"{name} after epoch {epoch + 1}")
+    return facts
+
+
+def not_finite(what: str) -> TrainingError:
+    """What to say, and to do, where training has left the finite numbers."""
+    return TrainingError(
+        f"Training broke off, and no label is lost: not all numbers of {what} are finite. Lower train.lr; if that is "
+        "as it always was, delete cache/features: they are computed again."
+    )
 
 
 def _record_epoch(resumable: Resumable, run_dir: Path | None, line: dict[str, Any], echo: Log | None) -> None:

@@ -7,6 +7,7 @@ unlabelled stream) and the queried one (answers only, small batches, labels tran
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -24,7 +25,7 @@ from agcd.training.answers import PropagatedLabels, drop_explained, propagate_an
 from agcd.training.fitted import Fitted, model_tensors, restore_models
 from agcd.training.heads import DiscoveryModel, Output, ema_update
 from agcd.training.job import Outcome, TrainingJob, grown, labelled_mapping, new_model, voted_mapping
-from agcd.training.loop import run_epochs
+from agcd.training.loop import not_finite, run_epochs
 from agcd.training.process_group import ProcessGroup, at_least_one, share
 from agcd.training.sampler import Batch, balanced_batches, read_batches, shuffled_batches
 from agcd.training.schedules import learning_rate
@@ -126,13 +127,16 @@ class DescentRun(TrainingRun):
 
     def step(self, loss: Tensor, ema_decay: float) -> float:
         """Move the student down the gradient of ``loss`` and the EMA model after it; the value of the loss."""
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise not_finite("the loss")
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         # Each process has the gradient of the whole loss by its own rows, so the sum is that of one process.
         self.job.group.all_reduce(p.grad for p in self.fitted.student.trainable() if p.grad is not None)
         self.optimiser.step()
         ema_update(self.fitted.ema, self.fitted.student, ema_decay)
-        return float(loss.detach())
+        return value
 
     def optimiser_tensors(self) -> dict[str, Tensor]:
         buffers = [self.optimiser.state[p].get("momentum_buffer") for p in self.fitted.student.trainable()]

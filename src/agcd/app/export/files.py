@@ -26,6 +26,7 @@ from agcd.app.store.classes import NO_CLASS, ClassInfo
 from agcd.data.tables import table_text
 from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_write
+from agcd.run_files import MODEL, PREDICTIONS, checked
 
 Table = dict[str, list[Any]]
 
@@ -78,7 +79,7 @@ def prediction_table(project: Project, snapshot: Snapshot) -> Table:
 def _model_says(project: Project, snapshot: Snapshot) -> pa.Table:
     """What the last model says of every usable image, by row."""
     if snapshot.n_finished or snapshot.round is None:
-        path = project.run_folder(project.last_round) / "predictions.parquet"
+        path = checked(project.run_folder(project.last_round), PREDICTIONS)
         return pq.read_table(path, columns=["row", "slot", "probability", "margin"])
     rows = np.flatnonzero(snapshot.round.top_slots[:, 0] != NO_SLOT)
     empty = pa.nulls(len(rows), pa.float64())
@@ -235,4 +236,4 @@ def _classifier(project: Project, snapshot: Snapshot) -> Any:
         for (name, is_new), named in zip(snapshot.slot_names, is_named, strict=True)
     ]
     run = project.checked_run(snapshot.n_finished - 1)
-    return classifier_of_run(run / "model.safetensors", project.config.backbone, slots)
+    return classifier_of_run(checked(run, MODEL), project.config.backbone, slots)
