@@ -185,6 +185,7 @@ def test_the_review_goes_to_the_end_by_touch(named_site: Site) -> None:
     context = named_site.browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True, reduced_motion="reduce")  # type: ignore[arg-type]
     page, server = context.new_page(), named_site.server
     page.goto(server.link)
+    page.wait_for_url(re.compile("/(label|start)$"))
     page.goto(f"{server.url}/review")
     expect(page.locator(".review-tile")).to_have_count(24)
     assert overflow(page) == 0
