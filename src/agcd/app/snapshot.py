@@ -320,8 +320,8 @@ class Snapshot:
     def _said_otherwise(self) -> tuple[IntArray, IntArray, IntArray]:
         """The train rows of which people say something else than the answers around them, the number of the group that
         these give to each, and of the one that people do."""
-        rows = self.labels.rows(SETTLED)
-        by_machine, by_people = self.machine_numbers(rows), self.says(rows).group
+        rows, by_people = self.labels.settled_rows()
+        by_machine = self.machine_numbers(rows)
         differ = (by_machine != by_people) & (by_machine != NO_GROUP)  # what cannot be read is not shown
         return rows[differ], by_machine[differ], by_people[differ]
 
