@@ -10,7 +10,7 @@ from agcd.app.figures import LEAST_LOST
 from agcd.app.rounds import RoundView
 from agcd.app.snapshot import Group, Snapshot
 from agcd.app.web.board_schemas import Board, BoardCard, Half, Members, MergePreview, SplitPreview
-from agcd.app.web.cards import exemplars
+from agcd.app.web.cards import exemplars, shown_group
 from agcd.app.web.schemas import ClassName, Thumb
 from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
@@ -87,14 +87,8 @@ def _typical(snapshot: Snapshot, group: Group, n: int) -> IntArray:
 def _board_card(snapshot: Snapshot, group: Group, typical: list[Thumb], at_border: list[Thumb]) -> BoardCard:
     n_agree, n_said = answers_inside(snapshot, group)
     return BoardCard(
-        key=group.key,
-        class_id=group.info.id if group.info else None,
-        slot=group.slot,
-        name=group.name,
-        is_named=group.info is not None,
-        is_new=group.is_new,
+        **shown_group(snapshot, group),
         is_retired=bool(group.info and group.info.retired),
-        size=snapshot.size(group),
         n_labels=len(snapshot.labelled(group)),
         n_accepted=snapshot.n_accepted(group),
         n_agree=n_agree,

@@ -6,21 +6,27 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agcd.app.web.schemas import MAX_ROWS, Answer, ClassId, ClassName, Key, Name, Request, Row, State, Thumb, Uid, Who
+from agcd.app.web.schemas import (
+    MAX_ROWS,
+    Answer,
+    ClassId,
+    ClassName,
+    Key,
+    Name,
+    Request,
+    Row,
+    ShownGroup,
+    State,
+    Thumb,
+    Uid,
+    Who,
+)
 
 
-class BoardCard(Answer):
-    """One class, or one group that nobody has named."""
+class BoardCard(ShownGroup):
+    """One class, or one group that nobody has named, on the board."""
 
-    key: str
-    class_id: str | None
-    slot: int | None
-    """None for a class that the last model does not know yet."""
-    name: str
-    is_named: bool
-    is_new: bool
     is_retired: bool
-    size: int
     n_labels: int
     n_accepted: int
     n_agree: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -168,19 +169,22 @@ def _candidates(
 ) -> list[Candidate]:
     shown = server.thumb_lists(snapshot, [exemplars(snapshot, group, row) for group, _ in shares], judged=False)
     return [
-        Candidate(
-            key=group.key,
-            class_id=group.info.id if group.info else None,
-            slot=group.slot,
-            name=group.name,
-            is_named=group.info is not None,
-            is_new=group.is_new,
-            size=snapshot.size(group),
-            probability=min(1.0, share),
-            exemplars=thumbs,
-        )
+        Candidate(**shown_group(snapshot, group), probability=min(1.0, share), exemplars=thumbs)
         for (group, share), thumbs in zip(shares, shown, strict=True)
     ]
+
+
+def shown_group(snapshot: Snapshot, group: Group) -> dict[str, Any]:
+    """What every page shows of a class or group: the fields of ``ShownGroup``."""
+    return {
+        "key": group.key,
+        "class_id": group.info.id if group.info else None,
+        "slot": group.slot,
+        "name": group.name,
+        "is_named": group.info is not None,
+        "is_new": group.is_new,
+        "size": snapshot.size(group),
+    }
 
 
 def exemplars(snapshot: Snapshot, group: Group, row: int = -1, n: int = N_EXEMPLARS) -> list[int]:

@@ -148,17 +148,23 @@ class Figures(Answer):
     last_event: int
 
 
-class Candidate(Answer):
-    """One class that the model holds possible for a picture."""
+class ShownGroup(Answer):
+    """A class, or a group that nobody has named."""
 
     key: str
     class_id: str | None
     slot: int | None
+    """None for a class that the last model does not know yet."""
     name: str
     """Its name, or "unnamed #17"."""
     is_named: bool
     is_new: bool
     size: int
+
+
+class Candidate(ShownGroup):
+    """One class that the model holds possible for a picture."""
+
     probability: float
     exemplars: list[Thumb]
     """At most six; those labelled by people first."""
