@@ -50,9 +50,9 @@ class Trial:
 
     def _hear(self, response: Response) -> None:
         """What the page has just been told to show."""
-        if response.status == 200 and "/api/question?" in response.url:
+        if response.status == 200 and "/api/v1/question?" in response.url:
             self.card = response.json()
-        elif response.status == 200 and "/api/review?" in response.url:
+        elif response.status == 200 and "/api/v1/review?" in response.url:
             self.path_of |= {one["row"]: one["path"] for one in response.json()["pictures"]}
 
     def press(self, *keys: str) -> None:
@@ -159,7 +159,7 @@ def run(browser: Browser, drawn: Drawn, folder: Path, n_answers: int, seed: int)
             pass
         right = (http.names() == drawn.truth)[drawn.is_hidden].mean()
         said = page.locator(".review-done h2").inner_text()
-        http.http.call("/api/job", method="DELETE")
+        http.http.call("/api/v1/job", method="DELETE")
     print(f"seed {seed}: first question {first:.0f} s after `agcd serve`; " + "; ".join(moments))
     _say_waits("from an answer to the next question", trial.waits[:n_waits])
     _say_waits("from a page of the review to the next", trial.waits[n_waits:])

@@ -44,7 +44,7 @@ class Recorder:
     def look(self) -> None:
         names, hidden = self.page.names(), self.drawn.is_hidden
         right = float((names == self.drawn.truth)[hidden].mean())
-        figure = self.page.http.call("/api/figures")["accuracy"]
+        figure = self.page.http.call("/api/v1/figures")["accuracy"]
         if figure is not None:
             self.n_figures += 1
             self.n_inside += figure["low"] <= right <= figure["high"]
@@ -58,7 +58,7 @@ class Recorder:
     def _look_at_groups(self) -> None:
         page, n_pages = 0, 1
         while page < n_pages:
-            board = self.page.http.call("/api/board", page=str(page))
+            board = self.page.http.call("/api/v1/board", page=str(page))
             for card in board["cards"]:
                 if card["is_named"]:
                     self.n_groups += 1
@@ -68,7 +68,7 @@ class Recorder:
 
     def _n_others(self, card: dict[str, str]) -> int:
         """Answered pictures that are shown in a group and carry another name."""
-        shown = self.page.http.call("/api/grid", show="labelled", key=card["key"])
+        shown = self.page.http.call("/api/v1/grid", show="labelled", key=card["key"])
         return sum(thumb["name"] != card["name"] for thumb in shown["thumbs"])
 
 
@@ -77,9 +77,9 @@ def record(drawn: Drawn, folder: Path, n_answers: int, seed: int) -> Recorder:
     with served(folder) as (address, secret):
         person = make_person(drawn, Costs(), 0.0, seed)
         page = Page(drawn.pool, person, Annotator(address, secret, nobody, "person"))
-        page.http.call("/api/job", {"kind": "start"})
+        page.http.call("/api/v1/job", {"kind": "start"})
         page.wait_for_the_first_question()
-        page.http.call("/api/job", method="DELETE")
+        page.http.call("/api/v1/job", method="DELETE")
         recorder = Recorder(page, drawn)
         for _ in range(n_answers):
             if not page.answer():

@@ -47,7 +47,7 @@ def main() -> None:
             if number:
                 annotator.label_round()
                 annotator.train_round()
-            n_answers = annotator.call("/api/state")["n_answers"]
+            n_answers = annotator.call("/api/v1/state")["n_answers"]
             ours = 100 * accuracy(prepared, folder, number)
             print(f"| {number} | {n_answers} | {100 * record['acc_all']:.2f} | {ours:.2f} |")
 

@@ -67,32 +67,34 @@ def tasks(n_rows: int) -> list[Task]:
     live_goal = next((goal for most_rows, goal in LIVE_GOALS.items() if n_rows <= most_rows), max(LIVE_GOALS.values()))
     found = [
         Task("store a label", Client.label, LABEL_GOAL, is_frequent=True),
-        Task("state", lambda c: c.get("/api/state"), is_frequent=True),
-        Task("query card", lambda c: c.get("/api/question", who=c.name, holder=c.holder), is_frequent=True),
+        Task("state", lambda c: c.get("/api/v1/state"), is_frequent=True),
+        Task("query card", lambda c: c.get("/api/v1/question", who=c.name, holder=c.holder), is_frequent=True),
         Task("answer, and the next live question", Client.answer_live, live_goal, is_frequent=True),
-        Task("figures", lambda c: c.get("/api/figures")),
-        Task("review", lambda c: c.get("/api/review", mode="class")),
+        Task("figures", lambda c: c.get("/api/v1/figures")),
+        Task("review", lambda c: c.get("/api/v1/review", mode="class")),
         Task("thumbnail", lambda c: c.send("GET", f"/image/{next(c.rows)}?size=160"), is_frequent=True),
-        Task("undo", lambda c: c.change("/api/undo")),
-        Task("names", lambda c: c.get("/api/names")),
+        Task("undo", lambda c: c.change("/api/v1/undo")),
+        Task("names", lambda c: c.get("/api/v1/names")),
     ]
-    found += [_get(f"board by {sort}", "/api/board", sort=sort) for sort in BOARD_SORTS]
+    found += [_get(f"board by {sort}", "/api/v1/board", sort=sort) for sort in BOARD_SORTS]
     found += [
-        Task("members, border", lambda c: c.get("/api/members", key=c.keys[0], order="border")),
-        Task("split preview", lambda c: c.get("/api/classes/split-preview", key=c.keys[0])),
-        Task("merge preview", lambda c: c.get("/api/classes/merge-preview", one=c.keys[0], into=c.keys[1])),
-        Task("grow, first page", lambda c: c.get("/api/grow", key=c.keys[0], order=c.holder)),
-        Task("grow, later page", lambda c: c.get("/api/grow", key=c.keys[0], order=c.holder, page=3)),
-        Task("neighbours", lambda c: c.get(f"/api/rows/{next(c.rows)}/neighbours")),
+        Task("members, border", lambda c: c.get("/api/v1/members", key=c.keys[0], order="border")),
+        Task("split preview", lambda c: c.get("/api/v1/classes/split-preview", key=c.keys[0])),
+        Task("merge preview", lambda c: c.get("/api/v1/classes/merge-preview", one=c.keys[0], into=c.keys[1])),
+        Task("grow, first page", lambda c: c.get("/api/v1/grow", key=c.keys[0], order=c.holder)),
+        Task("grow, later page", lambda c: c.get("/api/v1/grow", key=c.keys[0], order=c.holder, page=3)),
+        Task("neighbours", lambda c: c.get(f"/api/v1/rows/{next(c.rows)}/neighbours")),
     ]
-    found += [_get(f"grid, {show}", "/api/grid", show=show) for show in GRID_SHOWS]
-    found += [_get(f"grid, all, {order}", "/api/grid", order=order, page=n_rows // 200) for order in GRID_ORDERS]
-    found += [_get(f"grid, unlabelled, {order}", "/api/grid", show="unlabelled", order=order) for order in GRID_ORDERS]
+    found += [_get(f"grid, {show}", "/api/v1/grid", show=show) for show in GRID_SHOWS]
+    found += [_get(f"grid, all, {order}", "/api/v1/grid", order=order, page=n_rows // 200) for order in GRID_ORDERS]
     found += [
-        Task("grid, one class, uncertain", lambda c: c.get("/api/grid", key=c.keys[0], order="uncertain")),
+        _get(f"grid, unlabelled, {order}", "/api/v1/grid", show="unlabelled", order=order) for order in GRID_ORDERS
+    ]
+    found += [
+        Task("grid, one class, uncertain", lambda c: c.get("/api/v1/grid", key=c.keys[0], order="uncertain")),
         Task("grid, chosen on the map", _selection),
-        _get("map", "/api/map"),
-        _get("rounds", "/api/rounds"),
+        _get("map", "/api/v1/map"),
+        _get("rounds", "/api/v1/rounds"),
     ]
     return found
 
@@ -103,8 +105,8 @@ def _get(name: str, path: str, **params: Any) -> Task:
 
 def _selection(client: Client) -> None:
     rows = [next(client.rows) for _ in range(100)]
-    made = json.loads(client.send("POST", "/api/selections", {"rows": rows}))
-    client.get("/api/grid", show="selection", selection=made["id"], order="uncertain")
+    made = json.loads(client.send("POST", "/api/v1/selections", {"rows": rows}))
+    client.get("/api/v1/grid", show="selection", selection=made["id"], order="uncertain")
 
 
 def measure(served: Served, clients: list[Client], task: Task, n: int) -> None:

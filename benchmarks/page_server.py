@@ -64,7 +64,7 @@ def _wait_for(served: Served) -> None:
     for _ in range(1000):
         connection = http.client.HTTPConnection("127.0.0.1", served.port)
         try:
-            connection.request("GET", "/api/state", headers={"Authorization": f"Bearer {served.token}"})
+            connection.request("GET", "/api/v1/state", headers={"Authorization": f"Bearer {served.token}"})
             assert connection.getresponse().status == 200
             return
         except ConnectionRefusedError:
@@ -82,8 +82,8 @@ class Client:
         self.name, self.rows, self.headers = name, rows, {"Authorization": f"Bearer {served.token}"}
         self.holder = f"browser-of-{name}"
         self.asked: int | None = None
-        self.classes: list[str] = [found["class_id"] for found in self.get("/api/names")]
-        self.keys: list[str] = [card["key"] for card in self.get("/api/board")["cards"]]
+        self.classes: list[str] = [found["class_id"] for found in self.get("/api/v1/names")]
+        self.keys: list[str] = [card["key"] for card in self.get("/api/v1/board")["cards"]]
 
     def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
         headers = self.headers | ({"Content-Type": "application/json"} if body else {})
@@ -103,9 +103,9 @@ class Client:
         """From the key to the next question: store an answer to the question there is, and get the next one."""
         if self.asked is not None:
             said = {"row": self.asked, "kind": "label", "class_id": self.classes[self.asked % 100]}
-            self.change("/api/answers", answers=[said])
-        self.asked = self.get("/api/question", who=self.name, holder=self.holder, live="true")["row"]
+            self.change("/api/v1/answers", answers=[said])
+        self.asked = self.get("/api/v1/question", who=self.name, holder=self.holder, live="true")["row"]
 
     def label(self) -> None:
         row = next(self.rows)
-        self.change("/api/answers", answers=[{"row": row, "kind": "label", "class_id": self.classes[row % 100]}])
+        self.change("/api/v1/answers", answers=[{"row": row, "kind": "label", "class_id": self.classes[row % 100]}])

@@ -132,9 +132,9 @@ def one_answer(folder: Path) -> str:
                 walk.counts.clear()
                 said = [{"row": 100 + number, "kind": "label", "name": "kite"}]
                 body = {"uid": new_uid(), "who": "ann", "answers": said}
-                assert client.post("/api/answers", json=body).status_code == 200
+                assert client.post("/api/v1/answers", json=body).status_code == 200
             answered = Counter(walk.counts)
-            n_events = client.get("/api/state").json()["last_event"]
+            n_events = client.get("/api/v1/state").json()["last_event"]
             walk.counts = answered
             return walk.line("one answer", n_events)
 

@@ -55,7 +55,7 @@ class Studio:
 
     def close(self) -> None:
         self.page.close()
-        self.http.delete("/api/job")
+        self.http.delete("/api/v1/job")
         self.http.close()
         self.server.terminate()
         self.server.wait()
@@ -65,7 +65,7 @@ class Studio:
         return self.page
 
     def get(self, path: str) -> Any:
-        return self.http.get(f"/api/{path}").raise_for_status().json()
+        return self.http.get(f"/api/v1/{path}").raise_for_status().json()
 
     def shoot(self, name: str) -> None:
         """Save what is shown, once every picture has come."""
@@ -88,7 +88,7 @@ class Studio:
             self.say({row: self.truth(row)})
 
     def answer_audit(self) -> None:
-        self.http.post("/api/audit", json={"uid": new_uid(), "n": N_AUDITED}).raise_for_status()
+        self.http.post("/api/v1/audit", json={"uid": new_uid(), "n": N_AUDITED}).raise_for_status()
         with Project.open(self.folder) as project:
             audit = project.snapshot().asked.audit
         assert audit is not None
@@ -103,7 +103,7 @@ class Studio:
     def say(self, names: dict[int, str], **more: Any) -> None:
         answers = [{"row": row, "kind": "label", "name": name} for row, name in names.items()]
         body = {"uid": new_uid(), "who": "me", "answers": answers, **more}
-        self.http.post("/api/answers", json=body).raise_for_status()
+        self.http.post("/api/v1/answers", json=body).raise_for_status()
 
     def asked(self) -> int:
         """The row that the label page asks about."""
@@ -189,7 +189,7 @@ def rounds(studio: Studio) -> None:
     """Two trainings, with a blind audit."""
     studio.answer_audit()
     studio.wait_for_training(1)
-    studio.http.post("/api/job", json={"kind": "train"}).raise_for_status()
+    studio.http.post("/api/v1/job", json={"kind": "train"}).raise_for_status()
     studio.wait_for_training(2)
     page = studio.go("rounds")
     expect(page.locator(".rounds-main .rounds-table")).to_be_visible()

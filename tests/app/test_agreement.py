@@ -130,7 +130,7 @@ def command(*words: str) -> str:
 
 
 def table(client: Client, name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(client.http.get(f"/api/export/{name}.csv").text)))
+    return list(csv.DictReader(io.StringIO(client.http.get(f"/api/v1/export/{name}.csv").text)))
 
 
 def check_agreement(client: Client) -> None:
@@ -138,7 +138,7 @@ def check_agreement(client: Client) -> None:
     with Project.open(client.project) as project:
         status = status_of(project)
         check_counts(client, project, status)
-        said = {thumb["row"]: thumb for thumb in client.get("/api/grid")["thumbs"]}
+        said = {thumb["row"]: thumb for thumb in client.get("/api/v1/grid")["thumbs"]}
         check_labels(client, project, status, said)
         check_predictions(client, project, said)
         story = project_story(project)
@@ -148,13 +148,13 @@ def check_agreement(client: Client) -> None:
 
 def check_counts(client: Client, project: Project, status: Status) -> None:
     """Page, command line and estimator."""
-    state = client.get("/api/state")
+    state = client.get("/api/v1/state")
     for field in fields(status):
         if field.name in state and field.name not in ("estimate", "agreement"):
             assert state[field.name] == getattr(status, field.name), field.name
     assert state["agreement"] == vars(status.agreement)
     assert (state["n_classes"], state["n_novel"]) == (status.n_classes, status.n_novel)
-    told, figures = command("status", str(project.folder)).splitlines(), client.get("/api/figures")
+    told, figures = command("status", str(project.folder)).splitlines(), client.get("/api/v1/figures")
     assert told[: len(status.lines())] == status.lines()
     assert told[len(status.lines()) :][:1] == ([f"names    {figures['headline']}"] if figures else [])
     labels, _ = project.label_state()
@@ -188,12 +188,12 @@ def check_labels(client: Client, project: Project, status: Status, said: dict[in
     assert len(accepted) == status.n_accepted
     train = {row for row in range(N_ROWS) if not project.is_test[row]}
     assert {*labels.pool_rows} == train - held - junk - passed - accepted - {*learned}
-    parquet = pq.read_table(io.BytesIO(client.http.get("/api/export/labels.parquet").content)).to_pydict()
+    parquet = pq.read_table(io.BytesIO(client.http.get("/api/v1/export/labels.parquet").content)).to_pydict()
     assert dict(zip(parquet["row"], parquet["class"], strict=True)).items() >= named.items()
-    coco = json.loads(client.http.get("/api/export/labels.coco.json").text)
+    coco = json.loads(client.http.get("/api/v1/export/labels.coco.json").text)
     name_of = {category["id"]: category["name"] for category in coco["categories"]}
     assert {note["image_id"]: name_of[note["category_id"]] for note in coco["annotations"]} == named
-    tasks = {task["data"]["row"]: task for task in client.get("/api/export/labels.label-studio.json")}
+    tasks = {task["data"]["row"]: task for task in client.get("/api/v1/export/labels.label-studio.json")}
     answers = {row: task["data"]["known_answer"] for row, task in tasks.items() if "annotations" in task}
     assert answers == {int(line["row"]): line["class"] or line["answer"] for line in lines}
 
@@ -205,13 +205,13 @@ def check_predictions(client: Client, project: Project, said: dict[int, Any]) ->
         line = lines.get(row)
         assert (thumb["name"], thumb["by"]) == ((line["class"], line["by"]) if line else (None, None)), row
     assert {row for row, line in lines.items() if line["split"] == "test"} == {*np.flatnonzero(project.is_test)}
-    parquet = pq.read_table(io.BytesIO(client.http.get("/api/export/predictions.parquet").content)).to_pydict()
+    parquet = pq.read_table(io.BytesIO(client.http.get("/api/v1/export/predictions.parquet").content)).to_pydict()
     assert parquet["class"] == [line["class"] for line in lines.values()]
 
 
 def check_classes(client: Client, project: Project, status: Status, said: dict[int, Any], reported: list[str]) -> None:
     """The board against counts, labels, members and the groups that the report shows."""
-    cards = {card["name"]: card for card in client.get("/api/board")["cards"]}
+    cards = {card["name"]: card for card in client.get("/api/v1/board")["cards"]}
     labels = project.label_state()[0]
     carried = Counter(labels.classes[c] for c in labels.y_class[labels.labelled_rows])
     assert {found.name: found.n_labels for found in status.classes if found.n_labels} == carried
@@ -220,7 +220,7 @@ def check_classes(client: Client, project: Project, status: Status, said: dict[i
     assert sum(card["n_accepted"] for card in cards.values()) == status.n_accepted
     says = Counter(thumb["name"] for thumb in said.values())
     assert all(card["size"] == says[name] for name, card in cards.items())
-    typed = {found["name"] for found in client.get("/api/names")}
+    typed = {found["name"] for found in client.get("/api/v1/names")}
     assert {name for name, card in cards.items() if card["is_named"]} <= typed
     assert sorted(reported) == sorted(cards)
 
@@ -293,7 +293,7 @@ class Machine(RuleBasedStateMachine):
     def answer(self, wanted: list[int], who: str, name: str, kind: str) -> None:
         more = {"name": name} if kind == "label" else {}
         said = [{"row": row, "kind": kind, **more} for row in self.train_rows(wanted)]
-        self.post("/api/answers", who=who, answers=said)
+        self.post("/api/v1/answers", who=who, answers=said)
 
     @rule(wanted=rows, who=people, name=some_name | st.sampled_from(PASSES))
     def answer_by_csv(self, wanted: list[int], who: str, name: str) -> None:
@@ -306,32 +306,32 @@ class Machine(RuleBasedStateMachine):
         card = self.client.question(who, audit=audit)
         if card["row"] is not None:
             said = [{"row": card["row"], "kind": "label", "name": name}]
-            self.post("/api/answers", who=who, answers=said, is_audit=audit)
+            self.post("/api/v1/answers", who=who, answers=said, is_audit=audit)
 
     @rule()
     def draw_an_audit(self) -> None:
-        self.post("/api/audit", n=5)
+        self.post("/api/v1/audit", n=5)
 
     @rule(wanted=rows, who=people)
     def ask_about(self, wanted: list[int], who: str) -> None:
-        self.post("/api/queue", who=who, rows=self.train_rows(wanted))
+        self.post("/api/v1/queue", who=who, rows=self.train_rows(wanted))
 
     @rule()
     def repeat_the_last_request(self) -> None:
         if self.last is not None:
-            before = self.client.get("/api/state")["last_event"]
+            before = self.client.get("/api/v1/state")["last_event"]
             self.client.http.post(self.last[0], json=self.last[1])
-            assert self.client.get("/api/state")["last_event"] == before
+            assert self.client.get("/api/v1/state")["last_event"] == before
 
     @rule(who=people, pick=st.integers(0, 7), name=some_name, spare=rows)
     def accept_a_page(self, who: str, pick: int, name: str, spare: list[int]) -> None:
-        cards = self.client.get("/api/board")["cards"]
+        cards = self.client.get("/api/v1/board")["cards"]
         card, order = cards[pick % len(cards)], new_uid()
-        shown = self.client.get("/api/grow", key=card["key"], order=order)["thumbs"]
+        shown = self.client.get("/api/v1/grow", key=card["key"], order=order)["thumbs"]
         if shown:
             chosen = {"class_id": card["class_id"]} if card["class_id"] else {"name": name}
             chosen |= {"key": card["key"], "order": order, "last_row": shown[-1]["row"]}
-            self.post("/api/accept", who=who, except_rows=spare, **chosen)
+            self.post("/api/v1/accept", who=who, except_rows=spare, **chosen)
 
     @rule(who=people, one=some_name, new=st.sampled_from((*NAMES, "heron")), by_cli=by_command_line)
     def rename(self, who: str, one: str, new: str, by_cli: bool) -> None:
@@ -352,26 +352,26 @@ class Machine(RuleBasedStateMachine):
             words = [kind, str(self.project), one, *([other] if other else []), "--who", who]
             self.run(lambda: command(*words))
         elif self._id(one) and all(body.values()):
-            self.post(f"/api/classes/{kind}", who=who, class_id=self._id(one), **body)
+            self.post(f"/api/v1/classes/{kind}", who=who, class_id=self._id(one), **body)
 
     def _id(self, name: str) -> str | None:
-        known = {found["name"]: found["class_id"] for found in self.client.get("/api/names")}
+        known = {found["name"]: found["class_id"] for found in self.client.get("/api/v1/names")}
         return known.get(name)
 
     @rule(who=people, pick=st.integers(0, 7), name=some_name)
     def split(self, who: str, pick: int, name: str) -> None:
-        cards = self.client.get("/api/board")["cards"]
-        found = self.client.http.get("/api/classes/split-preview", params={"key": cards[pick % len(cards)]["key"]})
+        cards = self.client.get("/api/v1/board")["cards"]
+        found = self.client.http.get("/api/v1/classes/split-preview", params={"key": cards[pick % len(cards)]["key"]})
         if found.status_code == 200:
             half = found.json()["halves"][1]
             ticked = [*half["labelled"], *half["typical"][:1]]
             if ticked:
                 said = [{"row": thumb["row"], "kind": "label", "name": name} for thumb in ticked]
-                self.post("/api/answers", who=who, answers=said)
+                self.post("/api/v1/answers", who=who, answers=said)
 
     @rule(who=people)
     def undo(self, who: str) -> None:
-        self.post("/api/undo", who=who)
+        self.post("/api/v1/undo", who=who)
 
     @rule()
     def undo_by_command(self) -> None:
@@ -379,7 +379,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(wanted=rows, name=some_name)
     def import_from_label_studio(self, wanted: list[int], name: str) -> None:
-        tasks = self.client.get("/api/export/labels.label-studio.json")
+        tasks = self.client.get("/api/v1/export/labels.label-studio.json")
         value = {"from_name": "new_class", "to_name": "image", "type": "textarea", "value": {"text": [name]}}
         for task in tasks:
             if task["data"]["row"] in wanted:
@@ -444,24 +444,24 @@ def status(client: Client) -> Status:
 
 def test_blind_answers_are_no_junk_and_make_no_class(client: Client) -> None:
     before = status(client)
-    client.post("/api/audit", {"uid": new_uid(), "n": 5})
+    client.post("/api/v1/audit", {"uid": new_uid(), "n": 5})
     for name in ("kite", "owl"):
         client.say(client.question(audit=True)["row"], name, is_audit=True)
-    state, after = client.get("/api/state"), status(client)
+    state, after = client.get("/api/v1/state"), status(client)
     assert (state["n_junk"], after.n_junk, state["n_audit"], after.n_audit) == (0, 0, 2, 2)
     assert state["n_classes"] == after.n_classes == before.n_classes == 3
-    assert {card["name"] for card in client.get("/api/board")["cards"]}.isdisjoint({"kite", "owl"})
+    assert {card["name"] for card in client.get("/api/v1/board")["cards"]}.isdisjoint({"kite", "owl"})
     assert "2 held for an audit" in command("status", str(client.project))
     check_agreement(client)
 
 
 def test_an_accepted_page_is_not_passed_and_its_questions_are_not_open(client: Client) -> None:
-    order, card = new_uid(), max(client.get("/api/board")["cards"], key=lambda card: card["size"])
-    shown = client.get("/api/grow", key=card["key"], order=order)["thumbs"]
+    order, card = new_uid(), max(client.get("/api/v1/board")["cards"], key=lambda card: card["size"])
+    shown = client.get("/api/v1/grow", key=card["key"], order=order)["thumbs"]
     chosen = {"class_id": card["class_id"]} if card["class_id"] else {"name": "kite"}
     chosen |= {"key": card["key"], "order": order, "last_row": shown[-1]["row"]}
-    n = client.do("/api/accept", **chosen)["n_accepted"]
-    state, after = client.get("/api/state"), status(client)
+    n = client.do("/api/v1/accept", **chosen)["n_accepted"]
+    state, after = client.get("/api/v1/state"), status(client)
     assert state["n_accepted"] == after.n_accepted == n == len(shown)
     assert state["n_passed"] == after.n_passed == 0
     assert state["n_open"] == after.n_open
@@ -485,10 +485,12 @@ def test_a_group_that_an_answer_names_has_that_name_in_every_file(client: Client
     with Project.open(client.project) as project:
         project.store.begin_run(1)
     make_up_round(client.project, 1)
-    unnamed = max((card for card in client.get("/api/board")["cards"] if not card["is_named"]), key=lambda c: c["size"])
+    unnamed = max(
+        (card for card in client.get("/api/v1/board")["cards"] if not card["is_named"]), key=lambda c: c["size"]
+    )
     typical = [thumb["row"] for thumb in unnamed["typical"]]
     client.say(typical[0], "purple-square")
-    group = [thumb for thumb in client.get("/api/grid")["thumbs"] if thumb["name"] == "purple-square"]
+    group = [thumb for thumb in client.get("/api/v1/grid")["thumbs"] if thumb["name"] == "purple-square"]
     assert {*typical} <= {thumb["row"] for thumb in group}
     lines = {int(line["row"]): line["class"] for line in table(client, "predictions")}
     assert {lines[thumb["row"]] for thumb in group} == {"purple-square"}
@@ -504,7 +506,7 @@ def test_rounds_that_are_trained_agree_too(client: Client) -> None:
     for number in (1, 2):
         while (card := client.question())["row"] is not None:
             client.say(card["row"], client_truth(client, card["row"]))
-        client.do("/api/undo")
+        client.do("/api/v1/undo")
         check_agreement(client)
         with Project.open(client.project) as project:
             assert train(project).round == number

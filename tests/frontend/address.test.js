@@ -16,7 +16,7 @@ test("names are escaped and lists said item by item", () => {
 });
 
 test("values named in the path go there", () => {
-  assert.equal(addressOf("/api/rows/{row}/neighbours", { row: 7, n: 12 }), "/api/rows/7/neighbours?n=12");
+  assert.equal(addressOf("/api/v1/rows/{row}/neighbours", { row: 7, n: 12 }), "/api/v1/rows/7/neighbours?n=12");
 });
 
 test("a choice is what the address says, else the default; unknown words are ignored", () => {

@@ -43,7 +43,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_POLL_SECONDS", 0.0)
 
 
-BUSY = StorageError("The page refused /api/job: Something is running already: wait for it.")
+BUSY = StorageError("The page refused /api/v1/job: Something is running already: wait for it.")
 
 
 def test_seconds_are_counted_by_stage() -> None:
@@ -59,7 +59,7 @@ def test_a_job_that_has_not_left_is_waited_for() -> None:
 
 def test_other_refusals_and_failures_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StorageError, match="no labels"):
-        played(StorageError("The page refused /api/job: no labels")).run_job("round")
+        played(StorageError("The page refused /api/v1/job: no labels")).run_job("round")
     with pytest.raises(StorageError, match="The round did not finish: the disk is full"):
         played({}, {"state": "failed", "stage": "", "error": "the disk is full"}).run_job("round")
     monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.0)

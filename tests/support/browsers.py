@@ -64,12 +64,12 @@ class Server:
         return int(self.url.rpartition(":")[2])
 
     def get(self, path: str, **params: Any) -> Any:
-        return self._checked(self.http.get(f"/api/{path}", params=params))
+        return self._checked(self.http.get(f"/api/v1/{path}", params=params))
 
     def do(self, path: str, **values: Any) -> Any:
         """A change by somebody who is not at the browser."""
         body = {"uid": new_uid(), "who": "script", **values}
-        return self._checked(self.http.post(f"/api/{path}", json=body))
+        return self._checked(self.http.post(f"/api/v1/{path}", json=body))
 
     def _checked(self, response: httpx2.Response) -> Any:
         assert response.status_code == 200, response.text
@@ -92,7 +92,7 @@ class Server:
     def stop(self) -> None:
         """End it and the work that it started."""
         if self.process.poll() is None:
-            self.http.delete("/api/job")
+            self.http.delete("/api/v1/job")
             self.process.terminate()
         self._wait()
 
@@ -188,7 +188,7 @@ NOTHING_BEING_SAVED = """async () => {
 def answer(page: Page, keys: Callable[[Page], None] | str) -> int:
     """Answer the question by keys, and wait until the page knows that it is stored; the row that was asked about."""
     row = asked(page)
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.keyboard.press(keys) if isinstance(keys, str) else keys(page)
     page.evaluate(NOTHING_BEING_SAVED)
     return row

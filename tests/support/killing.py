@@ -169,9 +169,9 @@ class Deed:
 
     def events(self, class_ids: dict[str, str]) -> list[tuple[Any, ...]]:
         """What it leaves in the records; ``class_ids`` are those of new names."""
-        if self.path == "/api/undo":
+        if self.path == "/api/v1/undo":
             return [("void", None, None, self.uid, {"target": self.target})]
-        if self.path != "/api/answers":
+        if self.path != "/api/v1/answers":
             kind, key = self.path.rpartition("/")[2], "into" if "into" in self.body else "name"
             return [(kind, None, self.body["class_id"], self.uid, {key: self.body[key]})]
         said = self.body["answers"]
@@ -242,28 +242,28 @@ class Person:
         p_undo = 0.9 if len(answered) > 0.5 * len(self._rows) else 0.1
         draw = self._rng.random()
         if self.standing and draw < p_undo:
-            return self._deed("/api/undo", target=self.standing[-1].uid)
-        classes = sorted(name["class_id"] for name in checked(http.get("/api/names")))
+            return self._deed("/api/v1/undo", target=self.standing[-1].uid)
+        classes = sorted(name["class_id"] for name in checked(http.get("/api/v1/names")))
         if draw > 0.95 and len(classes) > 3:
             one, into = self._rng.permutation(classes)[:2].tolist()
-            return self._deed("/api/classes/merge", class_id=one, into=into)
+            return self._deed("/api/v1/classes/merge", class_id=one, into=into)
         if draw > 0.9:
-            return self._deed("/api/classes/rename", class_id=str(self._rng.choice(classes)), name=self._new_name())
+            return self._deed("/api/v1/classes/rename", class_id=str(self._rng.choice(classes)), name=self._new_name())
         rows = [row for row in self._rows if row not in answered]
         return self._answer(http, classes, rows, is_bulk=draw > 0.75)
 
     def _answer(self, http: httpx2.Client, classes: list[str], rows: list[int], *, is_bulk: bool) -> Deed:
         question = {"who": WHO, "holder": "one-browser", "live": "true"}
-        asked = checked(http.get("/api/question", params=question))["row"]
+        asked = checked(http.get("/api/v1/question", params=question))["row"]
         assert asked is None or asked in rows, f"row {asked} was answered and is asked again"
         many = self._rng.permutation(rows)[: int(self._rng.integers(2, 5))].tolist()
         chosen = many if is_bulk or asked is None else [asked]
         if self._rng.random() < 0.2:
             kind = str(self._rng.choice(["skip", "unsure", "junk"]))
-            return self._deed("/api/answers", answers=[{"row": row, "kind": kind} for row in chosen])
+            return self._deed("/api/v1/answers", answers=[{"row": row, "kind": kind} for row in chosen])
         is_new = len(classes) < MAX_CLASSES and self._rng.random() < 0.5
         said = {"name": self._new_name()} if is_new else {"class_id": str(self._rng.choice(classes))}
-        return self._deed("/api/answers", answers=[{"row": row, "kind": "label", **said} for row in chosen])
+        return self._deed("/api/v1/answers", answers=[{"row": row, "kind": "label", **said} for row in chosen])
 
     def _deed(self, path: str, target: str = "", **values: Any) -> Deed:
         return Deed(path, {"uid": new_uid(), "who": WHO, **values}, target)

@@ -59,11 +59,11 @@ class Client:
         return response.json()
 
     def question(self, who: str = "ann", holder: str | None = None, **params: Any) -> Any:
-        return self.get("/api/question", who=who, holder=holder or f"holder-of-{who}", **params)
+        return self.get("/api/v1/question", who=who, holder=holder or f"holder-of-{who}", **params)
 
     def say(self, row: int, name: str | None = None, *, kind: str = "label", who: str = "ann", **more: Any) -> Any:
         said = {"row": row, "kind": kind} | ({"name": name} if name else {})
-        return self.post("/api/answers", {"uid": new_uid(), "who": who, "answers": [said], **more})
+        return self.post("/api/v1/answers", {"uid": new_uid(), "who": who, "answers": [said], **more})
 
     def do(self, path: str, status: int = 200, who: str = "ann", **values: Any) -> Any:
         """A change with a uid of its own."""

@@ -74,7 +74,7 @@ def tick_more(page: Page, name: str, n_ticks: int) -> None:
     for key in "123456789"[:n_ticks]:
         page.keyboard.press(key)
     expect(page.locator(".also-grid [aria-pressed=true]")).to_have_count(n_ticks)
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.keyboard.press("Enter")
     expect(page.locator(".card-said")).to_contain_text("more")
 
@@ -97,7 +97,7 @@ def merge_by_keys(page: Page, one: str, into: str) -> None:
 
 
 def undo(page: Page, words: str) -> None:
-    with page.expect_response("**/api/undo"):
+    with page.expect_response("**/api/v1/undo"):
         page.keyboard.press("z")
     expect(page.locator(".card-said")).to_contain_text(words)
 
@@ -143,7 +143,7 @@ def test_the_first_question_comes_by_itself_before_any_training(browser: Browser
         assert server.get("job")["state"] == "running"  # the first training goes on behind it
         answer(page, lambda page: new_class(page, "a find"))
         assert server.get("state")["n_novel"] == 1  # found by the person, though nothing was trained yet
-        server.http.delete("/api/job")
+        server.http.delete("/api/v1/job")
 
 
 def test_a_folder_without_any_label_is_a_fine_start(browser: Browser, tmp_path: Path) -> None:

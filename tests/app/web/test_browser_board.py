@@ -97,7 +97,7 @@ def test_a_class_of_one_answer_grows_under_the_thumb(site: Site) -> None:
 
 def test_where_nothing_can_grow_no_dialog_opens(site: Site) -> None:
     page = go(site.page, site, "classes")
-    page.route("**/api/grow*", lambda route: route.fulfill(status=409, json={"error": "Not now."}))
+    page.route("**/api/v1/grow*", lambda route: route.fulfill(status=409, json={"error": "Not now."}))
     site.allow("409")
     focus_card(page, "blue-triangle")
     page.keyboard.press("w")
@@ -157,7 +157,7 @@ def test_all_neighbours_of_a_new_class_are_ticked_by_one_key(site: Site) -> None
     before = len(server.labels())
     page.keyboard.press("n")
     page.keyboard.type("kite")
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.keyboard.press("Enter")
     asked(page)
     page.keyboard.press("m")
@@ -165,7 +165,7 @@ def test_all_neighbours_of_a_new_class_are_ticked_by_one_key(site: Site) -> None
     expect(ticks).to_have_count(12)
     page.keyboard.press("a")
     expect(page.locator(".also-grid [aria-pressed=true]")).to_have_count(12)
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.keyboard.press("Enter")
     assert len(server.labels()) == before + 13
 

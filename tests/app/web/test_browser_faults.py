@@ -54,7 +54,7 @@ def test_an_answer_that_is_lost_on_its_way_back_is_sent_again_and_counts_once(si
         else:
             route.continue_()
 
-    page.route("**/api/answers", lose_the_first_answer)
+    page.route("**/api/v1/answers", lose_the_first_answer)
     page.keyboard.press("=")
     expect(page.locator(SAVED)).to_have_text("Not saved yet – retrying")
     expect(page.locator(SAVED)).to_have_text("All saved")
@@ -173,7 +173,7 @@ def test_nothing_jumps_while_a_round_is_trained(site: Site) -> None:
         page.wait_for_load_state("networkidle")
         page.evaluate(WATCH_SHIFTS)
     train_long(site.server.project, n_epochs=2000)
-    site.server.http.post("/api/job", json={"kind": "train"})
+    site.server.http.post("/api/v1/job", json={"kind": "train"})
     for page in pages.values():
         expect(page.locator("#strip-job")).to_contain_text("Learning from your answers", timeout=TRAINING_MS)
     site.page.wait_for_timeout(3000)

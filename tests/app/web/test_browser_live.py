@@ -36,7 +36,7 @@ def tap_new_class(page: Page, name: str) -> int:
     row = asked(page)
     page.locator("[data-action=create]").tap()
     page.locator("dialog input").fill(name)
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.locator("dialog .option[aria-selected=true]").tap()
     page.evaluate(NOTHING_BEING_SAVED)
     return row
@@ -66,7 +66,7 @@ def seem_new(page: Page) -> None:
         response = route.fetch()
         route.fulfill(response=response, json=response.json() | {"seems_new": True})
 
-    page.route("**/api/question*", change)
+    page.route("**/api/v1/question*", change)
 
 
 def test_enter_never_gives_the_name_of_another_class_to_a_new_kind(site: Site) -> None:
@@ -81,7 +81,7 @@ def test_enter_never_gives_the_name_of_another_class_to_a_new_kind(site: Site) -
     page.keyboard.press("Enter")  # pressed twice by mistake: nothing is typed, so nothing is said
     assert server.labels() == known
     page.keyboard.type("kite")
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.keyboard.press("Enter")
     page.evaluate(NOTHING_BEING_SAVED)
     assert server.labels() == known | {row: "kite"}
@@ -96,7 +96,7 @@ def test_a_new_kind_is_named_by_thumb(site: Site) -> None:
     row = asked(page)
     page.locator(".candidate-other").tap()
     page.locator("dialog input").fill("kite")
-    with page.expect_response("**/api/answers"):
+    with page.expect_response("**/api/v1/answers"):
         page.locator("dialog .option[aria-selected=true]").tap()
     page.evaluate(NOTHING_BEING_SAVED)
     assert site.server.labels()[row] == "kite"

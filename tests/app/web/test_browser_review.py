@@ -85,7 +85,7 @@ def test_a_page_of_24_with_two_wrong_ones_costs_at_most_seven_keys(named_site: S
     page.keyboard.press("Enter")  # a second one by mistake does not call them right
     expect(page.locator(".review-note")).to_have_text("1 of 2 wrong ones")
     first = page.locator(".review-other strong").first.inner_text()
-    with page.expect_response("**/api/review/confirm"):
+    with page.expect_response("**/api/v1/review/confirm"):
         keys.press("1", "1")
     assert keys.n <= 7
     is_stored(page)
@@ -115,7 +115,7 @@ def test_the_review_goes_to_the_end_by_keyboard_alone(named_site: Site) -> None:
     page.keyboard.press("a")
     page.keyboard.press("n")
     page.keyboard.type("a late find")
-    with page.expect_response("**/api/review/confirm"):
+    with page.expect_response("**/api/v1/review/confirm"):
         page.keyboard.press("Enter")
     is_stored(page)
     assert list(server.labels().values()).count("a late find") == 2
@@ -125,7 +125,7 @@ def test_the_review_goes_to_the_end_by_keyboard_alone(named_site: Site) -> None:
     shown = page.locator(".review-name").inner_text()[:-1]
     known = server.labels()
     for key in ("Enter", "x"):
-        with page.expect_response("**/api/review/confirm"):
+        with page.expect_response("**/api/v1/review/confirm"):
             page.keyboard.press(key)
         is_stored(page)
     new = {row: name for row, name in server.labels().items() if row not in known}
@@ -196,7 +196,7 @@ def test_the_review_goes_to_the_end_by_touch(named_site: Site) -> None:
     expect(page.locator(".review-name")).to_be_visible()
     assert overflow(page) == 0
     assert small_targets(page) == []
-    with page.expect_response("**/api/review/confirm"):
+    with page.expect_response("**/api/v1/review/confirm"):
         page.locator(".review-other").first.tap()
     expect(page.get_by_role("button", name="All 7 are right")).to_be_visible()
     page.get_by_role("button", name="One by one").tap()

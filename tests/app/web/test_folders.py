@@ -30,7 +30,7 @@ def ended(client: Client) -> Any:
     for thread in threading.enumerate():
         if thread.name == "sort":
             thread.join(30)
-    return client.get("/api/folders")
+    return client.get("/api/v1/folders")
 
 
 def n_files(out: Path) -> int:
@@ -39,22 +39,22 @@ def n_files(out: Path) -> int:
 
 def test_pictures_are_sorted_below_the_project_and_a_repeated_request_counts_once(client: Client) -> None:
     out = client.project.resolve() / "sorted"
-    idle = client.get("/api/folders")
+    idle = client.get("/api/v1/folders")
     assert (idle["state"], idle["where"], idle["is_there"]) == ("idle", str(out), False)
     body = {"uid": new_uid(), "how": "link"}
-    assert client.post("/api/folders", body)["state"] in ("running", "done")
+    assert client.post("/api/v1/folders", body)["state"] in ("running", "done")
     told = ended(client)
     assert (told["state"], told["done"], told["total"], told["is_there"]) == ("done", N_IMAGES, N_IMAGES, True)
     assert "pictures in" in told["sentence"]
     assert n_files(out) == N_IMAGES
     shutil.rmtree(out)
-    client.post("/api/folders", body)
+    client.post("/api/v1/folders", body)
     assert (ended(client)["state"], out.exists()) == ("done", False)
-    client.post("/api/folders", {"uid": new_uid(), "how": "copy", "only_checked": True})
+    client.post("/api/v1/folders", {"uid": new_uid(), "how": "copy", "only_checked": True})
     assert ended(client)["state"] == "done"
     assert n_files(out) == 9
-    client.do("/api/review/accept", n=client.get("/api/review")["left"]["n_left"])
-    client.post("/api/folders", {"uid": new_uid(), "how": "copy", "only_checked": True})
+    client.do("/api/v1/review/accept", n=client.get("/api/v1/review")["left"]["n_left"])
+    client.post("/api/v1/folders", {"uid": new_uid(), "how": "copy", "only_checked": True})
     assert (ended(client)["state"], n_files(out)) == ("done", 9)  # accepted without a look is not checked
 
 
@@ -66,8 +66,8 @@ def test_two_sorts_at_once_are_refused(client: Client, monkeypatch: pytest.Monke
         copy(source, target)
 
     monkeypatch.setattr(folders.shutil, "copy2", waiting)  # type: ignore[attr-defined]
-    client.post("/api/folders", {"uid": new_uid()})
-    refused = client.post("/api/folders", {"uid": new_uid()}, 409)
+    client.post("/api/v1/folders", {"uid": new_uid()})
+    refused = client.post("/api/v1/folders", {"uid": new_uid()}, 409)
     assert refused["error"] == "Your pictures are being sorted already: wait until that is done."
     go.set()
     assert ended(client)["state"] == "done"
@@ -76,11 +76,11 @@ def test_two_sorts_at_once_are_refused(client: Client, monkeypatch: pytest.Monke
 def test_what_cannot_be_done_is_one_sentence(client: Client) -> None:
     (client.project / "sorted").mkdir()
     (client.project / "sorted" / "mine.txt").write_text("mine")
-    client.post("/api/folders", {"uid": new_uid()})
+    client.post("/api/v1/folders", {"uid": new_uid()})
     told = ended(client)
     assert told["state"] == "failed"
     assert "holds files that were not sorted into it" in told["error"]
-    assert client.post("/api/folders", {"uid": new_uid(), "how": "move"}, 422)["error"]
+    assert client.post("/api/v1/folders", {"uid": new_uid(), "how": "move"}, 422)["error"]
 
 
 def test_a_person_sorts_and_sees_where_the_folder_is(site: Site) -> None:

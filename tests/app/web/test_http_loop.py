@@ -59,10 +59,10 @@ def test_live_questions_over_http_are_those_of_the_simulated_person(tmp_path: Pa
     asking = Asking(live_neighbours(x), y_class)
     with served(folder) as (address, secret):
         annotator = Annotator(address, secret, names.__getitem__)
-        annotator.call("/api/job", {"kind": "start"})
-        while not annotator.call("/api/state")["is_live"]:
+        annotator.call("/api/v1/job", {"kind": "start"})
+        while not annotator.call("/api/v1/state")["is_live"]:
             time.sleep(0.05)
-        annotator.call("/api/job", method="DELETE")  # training would exchange the features
+        annotator.call("/api/v1/job", method="DELETE")  # training would exchange the features
         for number in range(25):
             card = annotator.question(live=True)
             row, is_drawn = asking.question(number)

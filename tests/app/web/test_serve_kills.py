@@ -57,13 +57,13 @@ class Scene:
 
     def begin_round(self) -> None:
         """As the page does: once the one before has ended."""
-        job = self.get("/api/job")
+        job = self.get("/api/v1/job")
         assert job["error"] in (None, STOPPED), job
         assert not (job["error"] and self.child.processes()), f"a child that lives was given up: {job}"
         if job["state"] != "running":
             self.beginning.set()
             try:
-                checked(self.http.post("/api/job", json={"kind": "round", "n_questions": 5}))
+                checked(self.http.post("/api/v1/job", json={"kind": "round", "n_questions": 5}))
             finally:
                 self.beginning.clear()
 
@@ -175,7 +175,7 @@ def finish_round(scene: Scene) -> None:
     """Begin, and wait for the end; nobody kills any more."""
     scene.begin_round()
     for _ in moments("the end of the round", 0.05):
-        job = scene.get("/api/job")
+        job = scene.get("/api/v1/job")
         if job["state"] != "running":
             assert (job["state"], job["error"]) == ("done", None)
             return
@@ -197,11 +197,11 @@ def test_kills_lose_nothing_double_nothing_and_the_round_goes_on(scene: Scene, s
     scene.person.act(scene.http)
     finish_round(scene)
     check_records(scene)
-    state = scene.get("/api/state")
+    state = scene.get("/api/v1/state")
     assert state["n_answers"] == scene.person.n_answers
     assert state["n_finished"] == number + 1
     assert (
-        scene.http.get("/api/question", params={"who": "ann", "holder": "one-browser", "live": "true"}).json()["row"]
+        scene.http.get("/api/v1/question", params={"who": "ann", "holder": "one-browser", "live": "true"}).json()["row"]
         is not None
     )
     with Project.open(scene.project) as project:

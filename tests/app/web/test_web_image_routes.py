@@ -140,7 +140,7 @@ def test_a_flood_of_pictures_leaves_threads_for_answers(tmp_path: Path, monkeypa
     app = FastAPI()
     app.include_router(routes(scanned(tmp_path, *contents)))
 
-    @app.post("/api/answers")
+    @app.post("/api/v1/answers")
     def answers() -> str:
         return "stored"
 
@@ -150,7 +150,7 @@ def test_a_flood_of_pictures_leaves_threads_for_answers(tmp_path: Path, monkeypa
             await asyncio.sleep(0.01)
         try:
             async with asyncio.timeout(10):
-                assert (await Call("POST", "/api/answers").send(app)).status == 200
+                assert (await Call("POST", "/api/v1/answers").send(app)).status == 200
         finally:
             go_on.set()
         return [answer.status for answer in await asyncio.gather(*asked)]

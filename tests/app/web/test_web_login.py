@@ -17,7 +17,7 @@ from support.gates import BEARER, CHANGING, FORM, HOST, METHODS, SECRET, logged_
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "OPTIONS"])
-@pytest.mark.parametrize("target", ["/", "/api/state", "/image/1", "/static/app.js", "/docs", "/login/", "/nowhere"])
+@pytest.mark.parametrize("target", ["/", "/api/v1/state", "/image/1", "/static/app.js", "/docs", "/login/", "/nowhere"])
 def test_strangers_get_nothing(method: str, target: str) -> None:
     gate = make_gate()
     answer = call(gate, method, target, {"host": HOST, "accept": "*/*"})

@@ -32,7 +32,7 @@ from support.gates import BEARER, CHANGING, FORM, HOST, JSON, METHODS, ORIGIN, S
 )
 def test_a_host_that_is_not_ours_is_misdirected_even_with_the_secret(method: str, host: str) -> None:
     gate = make_gate()
-    answer = call(gate, method, "/api/state", {**BEARER, "host": host})
+    answer = call(gate, method, "/api/v1/state", {**BEARER, "host": host})
     assert (answer.status, seen(gate)) == (421, [])
     assert answer.error.endswith(".")
 
@@ -70,13 +70,13 @@ def test_every_spelling_of_the_loopback_is_ours(host: str) -> None:
 def test_an_origin_that_is_not_the_host_is_forbidden(method: str, origin: str) -> None:
     gate = make_gate()
     for headers in (BEARER, logged_in(gate), {"host": HOST}):
-        assert call(gate, method, "/api/state", {**headers, "origin": origin}).status == 403
+        assert call(gate, method, "/api/v1/state", {**headers, "origin": origin}).status == 403
     assert seen(gate) == []
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Same-Origin", "unheard-of", ""])
-@pytest.mark.parametrize("target", ["/", "/api/state", "/image/1", "/static/style.css"])
+@pytest.mark.parametrize("target", ["/", "/api/v1/state", "/image/1", "/static/style.css"])
 def test_what_another_site_sends_is_forbidden(method: str, site: str, target: str) -> None:
     gate = make_gate()
     fetched = {"sec-fetch-site": site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
@@ -90,7 +90,7 @@ def test_headers_that_vouch_for_a_sender_count_only_once(name: str) -> None:
     gate = make_gate()
     value = {"origin": ORIGIN, "sec-fetch-site": "same-origin"}[name]
     headers = [*logged_in(gate).items(), (name, value), (name, value)]
-    assert call(gate, "POST", "/api/x", headers).status == 403
+    assert call(gate, "POST", "/api/v1/x", headers).status == 403
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -117,13 +117,13 @@ def test_the_address_bar_may_only_visit(method: str, mode: str) -> None:
 )
 def test_a_change_by_cookie_must_come_from_our_page(method: str, proof: dict[str, str], status: int) -> None:
     gate = make_gate()
-    assert call(gate, method, "/api/answers", {**logged_in(gate), **proof}).status == status
+    assert call(gate, method, "/api/v1/answers", {**logged_in(gate), **proof}).status == status
     assert len(seen(gate)) == (status == 200)
 
 
 @pytest.mark.parametrize("method", CHANGING)
 def test_a_change_by_bearer_needs_no_origin(method: str) -> None:
-    assert call(make_gate(), method, "/api/answers", BEARER).status == 200
+    assert call(make_gate(), method, "/api/v1/answers", BEARER).status == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -142,7 +142,7 @@ def test_another_site_can_neither_post_a_login_nor_use_up_the_guesses() -> None:
     assert call(gate, "POST", "/login", FORM, chunks=(f"secret={SECRET}".encode(),)).status == 200
 
 
-@pytest.mark.parametrize("target", ["/", "/api/answers", "/login", "/static/style.css", "*"])
+@pytest.mark.parametrize("target", ["/", "/api/v1/answers", "/login", "/static/style.css", "*"])
 def test_options_is_refused_without_any_word_on_cors(target: str) -> None:
     gate = make_gate()
     asking = {"access-control-request-method": "DELETE", "access-control-request-private-network": "true"}
@@ -220,8 +220,8 @@ def failing_app() -> FastAPI:
         ("GET", "/", {"host": HOST, "origin": "http://evil.example"}, 403),
         ("GET", "/..", BEARER, 404),
         ("OPTIONS", "/", BEARER, 405),
-        ("POST", "/api/x", {**JSON, "content-length": "99999999"}, 413),
-        ("POST", "/api/x", {**BEARER, "content-length": "2"}, 415),
+        ("POST", "/api/v1/x", {**JSON, "content-length": "99999999"}, 413),
+        ("POST", "/api/v1/x", {**BEARER, "content-length": "2"}, 415),
     ],
 )
 def test_every_answer_carries_the_protecting_headers(

@@ -31,6 +31,8 @@ PAGES = {
     "map": "Map",
     "rounds": "Progress",
 }
+API = "/api/v1"
+"""Every route of the REST API stands under this; a change that breaks what scripts rely on makes a v2 beside it."""
 _STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("agcd")
 
@@ -41,7 +43,7 @@ def make_app(server: ServerState, settings: GateSettings) -> ASGIApp:
 
 
 def make_api(server: ServerState) -> FastAPI:
-    """The routes without the gate; its OpenAPI description is at /api/openapi.json."""
+    """The routes without the gate; its OpenAPI description is at /api/v1/openapi.json."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -52,13 +54,13 @@ def make_api(server: ServerState) -> FastAPI:
         title="agcd",
         version=__version__,
         description="Everything the labelling page does. Send the token as `Authorization: Bearer …`.",
-        openapi_url="/api/openapi.json",
+        openapi_url=f"{API}/openapi.json",
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     for part in (questions, review, classes, gallery, jobs, folders):
-        app.include_router(part.routes(server))
+        app.include_router(part.routes(server), prefix=API)
     app.include_router(pictures.routes(server.pictures))
     app.include_router(_pages(server))
     app.mount("/static", StaticFiles(directory=_STATIC))

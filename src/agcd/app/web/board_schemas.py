@@ -41,8 +41,8 @@ class BoardCard(ShownGroup):
 
 
 class Board(Answer):
-    """GET /api/board?page=&sort=size|name|agreement|conflicts|new&text=&view=auto|cards|lines: a page of cards, or of
-    lines, which are more to a page and have fewer pictures."""
+    """GET /api/v1/board?page=&sort=size|name|agreement|conflicts|new&text=&view=auto|cards|lines: a page of cards, or
+    of lines, which are more to a page and have fewer pictures."""
 
     cards: list[BoardCard]
     n_cards: int
@@ -53,15 +53,15 @@ class Board(Answer):
 
 
 class Alike(Answer):
-    """GET /api/classes/alike: two classes, or a class and a group, whose pictures look alike; ``one`` would be merged
-    into the other."""
+    """GET /api/v1/classes/alike: two classes, or a class and a group, whose pictures look alike; ``one`` would be
+    merged into the other."""
 
     one: BoardCard
     into: BoardCard
 
 
 class Rename(Request):
-    """POST /api/classes/rename"""
+    """POST /api/v1/classes/rename"""
 
     uid: Uid
     who: Who
@@ -70,7 +70,7 @@ class Rename(Request):
 
 
 class Merge(Request):
-    """POST /api/classes/merge: everything said of ``class_id`` counts for ``into`` from now on."""
+    """POST /api/v1/classes/merge: everything said of ``class_id`` counts for ``into`` from now on."""
 
     uid: Uid
     who: Who
@@ -79,7 +79,7 @@ class Merge(Request):
 
 
 class Retire(Request):
-    """POST /api/classes/retire: the class takes no more labels."""
+    """POST /api/v1/classes/retire: the class takes no more labels."""
 
     uid: Uid
     who: Who
@@ -95,8 +95,8 @@ class Changed(Answer):
 
 
 class MergePreview(Answer):
-    """GET /api/classes/merge-preview?one=KEY&into=KEY: both side by side. Either may be an unnamed group, but not both:
-    then the page labels typical members instead (POST /api/answers)."""
+    """GET /api/v1/classes/merge-preview?one=KEY&into=KEY: both side by side. Either may be an unnamed group, but not
+    both: then the page labels typical members instead (POST /api/v1/answers)."""
 
     one: BoardCard
     into: BoardCard
@@ -114,15 +114,15 @@ class Half(Answer):
 
 
 class SplitPreview(Answer):
-    """GET /api/classes/split-preview?key=KEY: the two halves that 2-means finds. The split itself is one
-    POST /api/answers that labels the ticked pictures of both halves."""
+    """GET /api/v1/classes/split-preview?key=KEY: the two halves that 2-means finds. The split itself is one
+    POST /api/v1/answers that labels the ticked pictures of both halves."""
 
     card: BoardCard
     halves: list[Half]
 
 
 class Members(Answer):
-    """GET /api/members?key=KEY&order=typical|border|labelled&page=: more members of one card."""
+    """GET /api/v1/members?key=KEY&order=typical|border|labelled&page=: more members of one card."""
 
     thumbs: list[Thumb]
     n: int
@@ -131,7 +131,7 @@ class Members(Answer):
 
 
 class ToQueue(Request):
-    """POST /api/queue: ask about the border cases of a card, or about given rows."""
+    """POST /api/v1/queue: ask about the border cases of a card, or about given rows."""
 
     uid: Uid
     who: Who
@@ -146,8 +146,8 @@ class Queued(Answer):
 
 
 class Grow(Answer):
-    """GET /api/grow?key=KEY&order=UID&page=&per_page=: pictures without an answer by falling similarity to the class,
-    page by page. The first page says how long pages of this class are; it is sent back for the others."""
+    """GET /api/v1/grow?key=KEY&order=UID&page=&per_page=: pictures without an answer by falling similarity to the
+    class, page by page. The first page says how long pages of this class are; it is sent back for the others."""
 
     card: BoardCard
     thumbs: list[Thumb]
@@ -161,8 +161,8 @@ class Grow(Answer):
 
 
 class Accept(Request):
-    """POST /api/accept: all pictures of /api/grow up to ``last_row``, less ``except_rows``, belong to the class. Kept
-    apart from labels: not trained on as truth, never counted as gold."""
+    """POST /api/v1/accept: all pictures of /api/v1/grow up to ``last_row``, less ``except_rows``, belong to the class.
+    Kept apart from labels: not trained on as truth, never counted as gold."""
 
     uid: Uid
     who: Who
@@ -174,7 +174,7 @@ class Accept(Request):
     last_row: Row
     """The cut: the last picture that is right."""
     order: Uid
-    """The name under which /api/grow fixed the order: what is accepted is what was seen, whatever happened since."""
+    """The name under which /api/v1/grow fixed the order: what is accepted is what was seen, whatever happened since."""
     except_rows: list[Row] = Field([], max_length=MAX_ROWS)
 
 
@@ -185,12 +185,12 @@ class Accepted(Answer):
 
 
 class Grid(Answer):
-    """GET /api/grid?show=&key=&selection=&text=&folder=&who=&round=&sure=&order=&page=: pictures to mark and label
+    """GET /api/v1/grid?show=&key=&selection=&text=&folder=&who=&round=&sure=&order=&page=: pictures to mark and label
     together.
 
     ``show``: all, unlabelled, labelled, accepted, junk, passed, disagree (people and model), selection. ``text`` is
-    searched in the paths, ``folder`` is one of /api/grid/choices; ``who`` answered for ``round``; ``sure`` is sure or
-    unsure.
+    searched in the paths, ``folder`` is one of /api/v1/grid/choices; ``who`` answered for ``round``; ``sure`` is sure
+    or unsure.
     ``order``: row, uncertain, confident, class.
     """
 
@@ -202,7 +202,7 @@ class Grid(Answer):
 
 
 class Look(Answer):
-    """GET /api/rows/{row}: one picture, and what it may be called, the likeliest first."""
+    """GET /api/v1/rows/{row}: one picture, and what it may be called, the likeliest first."""
 
     thumb: Thumb
     likely: list[ClassName]
@@ -216,7 +216,7 @@ class Choice(Answer):
 
 
 class GridChoices(Answer):
-    """GET /api/grid/choices: what the grid can be narrowed to."""
+    """GET /api/v1/grid/choices: what the grid can be narrowed to."""
 
     folders: list[Choice]
     classes: list[Choice]
@@ -225,7 +225,7 @@ class GridChoices(Answer):
 
 
 class Selection(Request):
-    """POST /api/selections: rows chosen on the map; the grid shows them by the id that comes back."""
+    """POST /api/v1/selections: rows chosen on the map; the grid shows them by the id that comes back."""
 
     rows: Annotated[list[Row], Field(min_length=1, max_length=MAX_ROWS)]
 
@@ -236,7 +236,7 @@ class SelectionId(Answer):
 
 
 class MapPoints(Answer):
-    """GET /api/map?round=: at most 20,000 pictures as points, all lists in the same order."""
+    """GET /api/v1/map?round=: at most 20,000 pictures as points, all lists in the same order."""
 
     round: int
     rounds: list[int]

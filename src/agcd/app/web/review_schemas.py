@@ -61,7 +61,7 @@ class ReviewLeft(Answer):
 
 
 class Review(Answer):
-    """GET /api/review?mode=single|class&key=&n=&except=: the pictures to look at next, the least certain first."""
+    """GET /api/v1/review?mode=single|class&key=&n=&except=: the pictures to look at next, the least certain first."""
 
     mode: Mode
     left: ReviewLeft
@@ -90,7 +90,7 @@ class Change(Request):
 
 
 class Confirm(Request):
-    """POST /api/review/confirm: what a person says of the pictures that were shown; undone together.
+    """POST /api/v1/review/confirm: what a person says of the pictures that were shown; undone together.
 
     What is right is a label where it was looked at alone (``single``), and accepted by page where it was looked over
     with others (``class``). Changes are labels in both.
@@ -117,7 +117,7 @@ class Confirmed(Answer):
 
 
 class AcceptRest(Request):
-    """POST /api/review/accept: every picture that is left counts as what it is called now; undone together.
+    """POST /api/v1/review/accept: every picture that is left counts as what it is called now; undone together.
 
     At most 20,000 at once, the surest first.
     """

@@ -65,7 +65,7 @@ class Agreed(Answer):
 
 
 class State(Answer):
-    """GET /api/state: where the project stands. Cheap; the page asks for it after every answer."""
+    """GET /api/v1/state: where the project stands. Cheap; the page asks for it after every answer."""
 
     name: str
     n_images: int
@@ -127,7 +127,7 @@ class Bought(Answer):
 
 
 class Figures(Answer):
-    """GET /api/figures: how good the names are now. Pictures are those that had no label at the start."""
+    """GET /api/v1/figures: how good the names are now. Pictures are those that had no label at the start."""
 
     n_pictures: int
     n_checked: int
@@ -171,7 +171,7 @@ class Candidate(ShownGroup):
 
 
 class Card(Answer):
-    """GET /api/question: one question, leased to this browser. ``row`` is None when nothing is left to ask."""
+    """GET /api/v1/question: one question, leased to this browser. ``row`` is None when nothing is left to ask."""
 
     row: int | None
     v: str = ""
@@ -211,7 +211,7 @@ class Said(Request):
 
 
 class Answers(Request):
-    """POST /api/answers: one answer, or many that are stored and undone together."""
+    """POST /api/v1/answers: one answer, or many that are stored and undone together."""
 
     uid: Uid
     who: Who
@@ -238,7 +238,7 @@ class Told(Answer):
 
 
 class Undo(Request):
-    """POST /api/undo: take back the last thing that this person did and that still stands."""
+    """POST /api/v1/undo: take back the last thing that this person did and that still stands."""
 
     uid: Uid
     who: Who
@@ -254,7 +254,7 @@ class Undone(Answer):
 
 
 class ClassName(Answer):
-    """GET /api/names: everything that can be searched for by typing."""
+    """GET /api/v1/names: everything that can be searched for by typing."""
 
     class_id: str
     name: str
@@ -305,7 +305,7 @@ class Forecast(Answer):
 
 
 class Rounds(Answer):
-    """GET /api/rounds"""
+    """GET /api/v1/rounds"""
 
     rounds: list[RoundCard]
     forecast: Forecast
@@ -313,7 +313,7 @@ class Rounds(Answer):
 
 
 class Job(Answer):
-    """GET /api/job: the work that runs in the background; the page asks every second."""
+    """GET /api/v1/job: the work that runs in the background; the page asks every second."""
 
     state: Literal["idle", "running", "done", "failed", "cancelled"]
     kind: Literal["prepare", "round", "export", "start", "train"] | None = None
@@ -330,17 +330,17 @@ class Job(Answer):
 
 
 class StartJob(Request):
-    """POST /api/job: "start" makes the first live question possible and then trains for the first time; "train" trains
-    on all answers, for the live loop. "prepare" reads the images and estimates the number of classes; "round" trains on
-    all answers and chooses the questions of the next explicit round; "export" writes the classifier files. DELETE
-    /api/job cancels; nothing is lost."""
+    """POST /api/v1/job: "start" makes the first live question possible and then trains for the first time; "train"
+    trains on all answers, for the live loop. "prepare" reads the images and estimates the number of classes; "round"
+    trains on all answers and chooses the questions of the next explicit round; "export" writes the classifier files.
+    DELETE /api/v1/job cancels; nothing is lost."""
 
     kind: Literal["prepare", "round", "export", "start", "train"]
     n_questions: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 
 class Folders(Answer):
-    """GET /api/folders: the pictures sorted into one folder per class, beside the originals."""
+    """GET /api/v1/folders: the pictures sorted into one folder per class, beside the originals."""
 
     state: Literal["idle", "running", "done", "failed"]
     done: int = 0
@@ -355,7 +355,7 @@ class Folders(Answer):
 
 
 class SortIntoFolders(Request):
-    """POST /api/folders: copy or link the pictures into a folder per class; again to bring it up to date."""
+    """POST /api/v1/folders: copy or link the pictures into a folder per class; again to bring it up to date."""
 
     uid: Uid
     how: Literal["copy", "link", "symlink"] = "copy"
@@ -364,20 +364,20 @@ class SortIntoFolders(Request):
 
 
 class ChooseClasses(Request):
-    """POST /api/n-classes: overrule the number of classes to look for; only before the first training."""
+    """POST /api/v1/n-classes: overrule the number of classes to look for; only before the first training."""
 
     n: Annotated[int, Field(ge=2, le=100_000)]
 
 
 class StartAudit(Request):
-    """POST /api/audit: draw a random sample to be answered blind."""
+    """POST /api/v1/audit: draw a random sample to be answered blind."""
 
     uid: Uid
     n: Annotated[int, Field(ge=5, le=1000)] = 30
 
 
 class Release(Request):
-    """POST /api/audit/release: let training learn from what was answered blind."""
+    """POST /api/v1/audit/release: let training learn from what was answered blind."""
 
     uid: Uid
     who: Who

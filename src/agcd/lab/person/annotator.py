@@ -70,12 +70,12 @@ class Annotator:
 
     def question(self, *, live: bool = False) -> Any:
         """The next card, of the last explicit round or a live one; its row is None when nothing is left to ask."""
-        return self.call("/api/question", who=self.who, holder="a-script-holds-it", live=str(live).lower())
+        return self.call("/api/v1/question", who=self.who, holder="a-script-holds-it", live=str(live).lower())
 
     def label(self, rows: Sequence[int], name: str) -> None:
         """Store one answer for rows that are the same."""
         said = [{"row": row, "kind": "label", "name": name} for row in rows]
-        self.call("/api/answers", {"uid": uuid4().hex, "who": self.who, "answers": said})
+        self.call("/api/v1/answers", {"uid": uuid4().hex, "who": self.who, "answers": said})
 
     def run_job(self, kind: str) -> dict[str, float]:
         """Start work in the background and wait until it is done; the seconds of each of its stages."""
@@ -83,7 +83,7 @@ class Annotator:
         began = self.clock()
         self._start_job(kind)
         while True:
-            job = self.call("/api/job")
+            job = self.call("/api/v1/job")
             now = self.clock()
             seconds[job["stage"]] = seconds.get(job["stage"], 0.0) + now - began
             began = now
@@ -99,7 +99,7 @@ class Annotator:
         until = time.perf_counter() + _PATIENCE_SECONDS
         while True:
             try:
-                self.call("/api/job", {"kind": kind})
+                self.call("/api/v1/job", {"kind": kind})
                 return
             except StorageError as error:
                 if _RUNNING not in str(error) or time.perf_counter() > until:

@@ -42,7 +42,7 @@ def at_the_page(pool: Pool, person: Person, folder: Path, settings: tuple[str, .
         person.press(1)  # over to the review
         while page.look_over():
             yield page.names()
-        page.http.call("/api/job", method="DELETE")  # a training that is under way would outlive the server
+        page.http.call("/api/v1/job", method="DELETE")  # a training that is under way would outlive the server
 
 
 class Page:
@@ -55,8 +55,8 @@ class Page:
     def wait_for_the_first_question(self) -> float:
         """Seconds from now until there is one."""
         began = time.perf_counter()
-        while not self.http.call("/api/state")["is_live"]:
-            job = self.http.call("/api/job")
+        while not self.http.call("/api/v1/state")["is_live"]:
+            job = self.http.call("/api/v1/job")
             if job["state"] == "failed" or time.perf_counter() - began > PATIENCE_SECONDS:
                 raise StorageError(f"There came no question: {job['error']}")
             time.sleep(POLL_SECONDS)
@@ -74,7 +74,7 @@ class Page:
 
     def answers_pay(self) -> bool:
         """Whether the page expects more answers to change at least as many other names."""
-        bought = self.http.call("/api/figures")["bought"]
+        bought = self.http.call("/api/v1/figures")["bought"]
         return bought is not None and bought["n_next"] >= bought["n_answers"]
 
     def name(self, path: str, suggested: list[str]) -> str:
@@ -85,7 +85,7 @@ class Page:
     def look_over(self) -> bool:
         """Look over a page of the review; False when every picture has been looked at."""
         with self.person.waiting():
-            shown = self.http.call("/api/review", mode="class")
+            shown = self.http.call("/api/v1/review", mode="class")
         if not shown["pictures"]:
             return self.answer()  # pictures without a name, which the review leaves to the questions
         pictures = {row_of(picture["path"]): picture for picture in shown["pictures"]}
@@ -97,7 +97,7 @@ class Page:
             if row not in wrong
         ]
         body = {"uid": uuid4().hex, "who": self.http.who, "mode": "class", "right": right, "changes": changes}
-        self.http.call("/api/review/confirm", body)
+        self.http.call("/api/v1/review/confirm", body)
         return True
 
     def change(self, picture: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Page:
         y_class = np.full(len(self.pool.y_start), UNLABELLED, np.int64)
         page, n_pages = 0, 1
         while page < n_pages:
-            grid = self.http.call("/api/grid", page=str(page))
+            grid = self.http.call("/api/v1/grid", page=str(page))
             for thumb in grid["thumbs"]:
                 y_class[row_of(thumb["path"])] = self.class_of.get(thumb["name"], UNLABELLED)
             page, n_pages = page + 1, grid["n_pages"]

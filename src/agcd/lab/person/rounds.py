@@ -75,7 +75,7 @@ class _Page:
         said = self.person.name_on_card(self.row_of[row], {self.class_of[name] for name in shown})
         rows = [row]
         if said not in known:
-            near = [found["row"] for found in self.http.call(f"/api/rows/{row}/neighbours", n=str(N_TICKS))]
+            near = [found["row"] for found in self.http.call(f"/api/v1/rows/{row}/neighbours", n=str(N_TICKS))]
             ticked = set(self.person.tick([self.row_of[other] for other in near], said)) if near else set()
             rows += [other for other in near if self.row_of[other] in ticked]
         self.http.label(rows, self.person.names[said])
@@ -88,7 +88,7 @@ class _Page:
         return y_class
 
     def _predictions(self) -> list[dict[str, str]]:
-        text = self.http.fetch("/api/export/predictions.csv").decode("utf-8")
+        text = self.http.fetch("/api/v1/export/predictions.csv").decode("utf-8")
         return list(csv.DictReader(io.StringIO(text)))
 
 

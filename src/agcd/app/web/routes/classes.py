@@ -23,7 +23,7 @@ _SORT = Literal["size", "name", "agreement", "conflicts", "new"]
 
 def routes(server: ServerState) -> APIRouter:
     """Classes and groups of one project."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter()
     for add in (_cards, _previews, _changes, _growing):
         add(router, server)
     return router

@@ -67,7 +67,7 @@ class _Work:
 
 def routes(server: ServerState) -> APIRouter:
     """The class folders of one project."""
-    router, work = APIRouter(prefix="/api"), _Work(server)
+    router, work = APIRouter(), _Work(server)
 
     def shown() -> schemas.Folders:
         is_there = (work.out / MANIFEST).is_file()

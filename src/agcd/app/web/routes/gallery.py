@@ -17,7 +17,7 @@ from agcd.errors import ConfigError
 
 def routes(server: ServerState) -> APIRouter:
     """Grid and map of one project."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter()
 
     @router.get("/grid")
     def grid(

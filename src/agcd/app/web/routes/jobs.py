@@ -28,7 +28,7 @@ _TYPES = {
 
 def routes(server: ServerState) -> APIRouter:
     """The work of one project, and its files."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter()
     for add in (_jobs, _files):
         add(router, server)
     return router

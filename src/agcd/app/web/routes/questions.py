@@ -22,7 +22,7 @@ from agcd.rng import generator
 
 def routes(server: ServerState) -> APIRouter:
     """Questions and answers of one project."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter()
     for add in (_questions, _answers, _more_questions):
         add(router, server)
     return router

@@ -20,7 +20,7 @@ Hidden = Annotated[list[schemas.Row] | None, Query(alias="except", max_length=_M
 
 def routes(server: ServerState) -> APIRouter:
     """The review of one project."""
-    router = APIRouter(prefix="/api")
+    router = APIRouter()
     for add in (_reading, _confirming, _accepting):
         add(router, server)
     return router

@@ -33,7 +33,7 @@ export class AlikeStrip {
   }
 
   async load() {
-    this.pairs = await api.get("/api/classes/alike", {}, { quiet: true }).catch(() => []);
+    this.pairs = await api.get("/api/v1/classes/alike", {}, { quiet: true }).catch(() => []);
     this.draw();
   }
 

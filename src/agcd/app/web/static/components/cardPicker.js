@@ -50,7 +50,7 @@ class CardPicker {
   async search() {
     clearTimeout(this.timer);
     const text = this.input.value.trim();
-    const board = await this.latest(api.get("/api/board", { text, sort: "size", page: 0 })).catch(() => null);
+    const board = await this.latest(api.get("/api/v1/board", { text, sort: "size", page: 0 })).catch(() => null);
     if (!board) return;
     this.searched = text;
     this.cards = board.cards.filter((card) => card.key !== this.own.key && !card.is_retired);

@@ -40,7 +40,7 @@ export function labels(rows, picked) {
  * @param {Requests["Said"][]} answers
  */
 export function sendAnswers(answers) {
-  return api.post("/api/answers", signed({ answers }));
+  return api.post("/api/v1/answers", signed({ answers }));
 }
 
 /**
@@ -58,7 +58,7 @@ export function undoneWords(what) {
 export async function undoLast(reload) {
   // "Undo" means the last thing: a message about an earlier one must no longer offer it.
   endOffers(UNDO);
-  const undone = await api.post("/api/undo", signed({})).catch(() => null);
+  const undone = await api.post("/api/v1/undo", signed({})).catch(() => null);
   if (!undone) return;
   toast(`Undone: ${undoneWords(undone.what)}`);
   await reload();

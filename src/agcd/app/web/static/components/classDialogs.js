@@ -23,7 +23,7 @@ const N_TICKED = 6;
  * @param {"typical" | "labelled"} order
  */
 async function membersOf(card, order) {
-  const { thumbs } = await api.get("/api/members", { key: card.key, order, page: 0 });
+  const { thumbs } = await api.get("/api/v1/members", { key: card.key, order, page: 0 });
   return thumbs;
 }
 
@@ -74,7 +74,7 @@ async function rename(card) {
   const name = await askDialog({ title: `Rename “${card.name}”`, value: card.name, yes: "Rename",
     text: "All its labels keep their meaning and carry the new name." });
   if (!name || !card.class_id || name === card.name) return null;
-  return (await api.post("/api/classes/rename", signed({ class_id: card.class_id, name }))).what;
+  return (await api.post("/api/v1/classes/rename", signed({ class_id: card.class_id, name }))).what;
 }
 
 // --------------------------------------------------------------------------------------------------- merging
@@ -104,7 +104,7 @@ export async function mergeCards(card, other) {
  * @param {BoardCard} into
  */
 function previewOf(one, into) {
-  return api.get("/api/classes/merge-preview", { one: one.key, into: into.key });
+  return api.get("/api/v1/classes/merge-preview", { one: one.key, into: into.key });
 }
 
 /**
@@ -153,7 +153,7 @@ async function mergeClasses(card, other) {
   } });
   const { class_id: id } = preview.one;
   const { class_id: into } = preview.into;
-  return isSure && id && into ? (await api.post("/api/classes/merge", signed({ class_id: id, into }))).what : null;
+  return isSure && id && into ? (await api.post("/api/v1/classes/merge", signed({ class_id: id, into }))).what : null;
 }
 
 /**
@@ -220,7 +220,7 @@ function halfColumn(card, half, index) {
  * @param {BoardCard} card
  */
 export async function splitInTwo(card) {
-  const { halves } = await api.get("/api/classes/split-preview", { key: card.key });
+  const { halves } = await api.get("/api/v1/classes/split-preview", { key: card.key });
   const said = await tickDialog({ title: `Split “${card.name}” in two`, yes: "Split",
     text: "These two halves look most different. Name each; the ticked pictures become labels with that name.",
     columns: halves.map((half, index) => halfColumn(card, half, index)), problem: splitProblem });

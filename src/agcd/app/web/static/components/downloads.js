@@ -22,7 +22,7 @@ const NOTHING = "There is something to download once the pictures are looked at.
  */
 function links(files, available) {
   return Object.entries(files).filter(([file]) => available.includes(file)).map(([file, word]) =>
-    h("a", { class: "button small", href: `/api/export/${file}`, download: file }, word));
+    h("a", { class: "button small", href: `/api/v1/export/${file}`, download: file }, word));
 }
 
 /**
@@ -43,7 +43,7 @@ export class Downloads {
   async show() {
     this.folders.watch();
     /** @type {string[]} */
-    const available = await api.get("/api/export", {}, { quiet: true }).catch(() => []);
+    const available = await api.get("/api/v1/export", {}, { quiet: true }).catch(() => []);
     const shelves = Object.entries(SHELVES).flatMap(([word, files]) => {
       const there = links(files, available);
       return there.length ? [shelf(word, there)] : [];

@@ -56,7 +56,7 @@ export class FolderSorting {
 
   async start() {
     this.button.disabled = true;
-    const told = await api.post("/api/folders", { uid: newUid(), ...this.chosen() }).catch(() => null);
+    const told = await api.post("/api/v1/folders", { uid: newUid(), ...this.chosen() }).catch(() => null);
     if (told) this.show(told);
     await this.watch();
   }
@@ -70,7 +70,7 @@ export class FolderSorting {
   }
 
   async look() {
-    const told = await api.get("/api/folders", {}, { quiet: true }).catch(() => null);
+    const told = await api.get("/api/v1/folders", {}, { quiet: true }).catch(() => null);
     if (told) this.show(told);
     return told?.state === "running";
   }

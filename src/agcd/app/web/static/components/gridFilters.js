@@ -33,7 +33,7 @@ export class GridFilters {
   }
 
   async load() {
-    const choices = await api.get("/api/grid/choices", {}, { quiet: true }).catch(() => null);
+    const choices = await api.get("/api/v1/grid/choices", {}, { quiet: true }).catch(() => null);
     if (choices) this.draw(choices);
   }
 

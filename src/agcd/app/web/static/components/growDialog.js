@@ -109,7 +109,7 @@ class GrowPages {
   // ------------------------------------------------------------------------------------------------- showing
 
   async showExemplars() {
-    const { thumbs } = await api.get("/api/members", { key: this.card.key, order: "labelled", page: 0 });
+    const { thumbs } = await api.get("/api/v1/members", { key: this.card.key, order: "labelled", page: 0 });
     const known = new Set(thumbs.map((thumb) => thumb.row));
     const all = [...thumbs, ...this.card.typical.filter((thumb) => !known.has(thumb.row))];
     replace(this.exemplars, smallLabel(this.goal.name), thumbRow(all.slice(0, N_EXEMPLARS)));
@@ -119,7 +119,7 @@ class GrowPages {
   fetchPage(page) {
     const known = this.pages.get(page);
     if (known) return known;
-    const asked = api.get("/api/grow",
+    const asked = api.get("/api/v1/grow",
       { key: this.card.key, order: this.order, page, per_page: this.grow.page_size });
     this.pages.set(page, asked);
     asked.catch(() => this.pages.delete(page));
@@ -276,7 +276,7 @@ function chooseByPages(card, goal, first) {
  */
 export async function growByPages(card) {
   const order = newUid();
-  const grow = await api.get("/api/grow", { key: card.key, order, page: 0 });
+  const grow = await api.get("/api/v1/grow", { key: card.key, order, page: 0 });
   if (!grow.thumbs.length) {
     toast("Every picture has an answer: there is none left to accept.");
     return null;
@@ -286,6 +286,6 @@ export async function growByPages(card) {
       thumbs: card.typical });
   const choice = goal && (await chooseByPages(card, goal, { order, grow }));
   if (!choice) return null;
-  const { n_accepted: n } = await api.post("/api/accept", signed({ key: card.key, ...sayClass(goal), ...choice }));
+  const { n_accepted: n } = await api.post("/api/v1/accept", signed({ key: card.key, ...sayClass(goal), ...choice }));
   return `${plural(n, "picture")} accepted as “${goal.name}”; kept apart from labels, not learned as truth.`;
 }

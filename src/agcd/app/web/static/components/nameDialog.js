@@ -65,7 +65,7 @@ class NamePicker {
 
   async load() {
     this.search();
-    this.entries = await api.get("/api/names").catch(() => []);
+    this.entries = await api.get("/api/v1/names").catch(() => []);
     this.search();
   }
 

@@ -69,7 +69,7 @@ class PictureLook {
     setText(this.place, `${count(index + 1)} of ${count(thumbs.length)}`);
     setText(this.path, thumb.path);
     prefetch(thumbs.slice(index + 1, index + 2), 1024);
-    const look = await this.latest(api.get("/api/rows/{row}", { row: thumb.row })).catch(() => null);
+    const look = await this.latest(api.get("/api/v1/rows/{row}", { row: thumb.row })).catch(() => null);
     if (!look) return;
     this.likely = look.likely;
     replace(this.likelyBox, look.likely.map((one, place) => this.likelyButton(one, place)));
@@ -121,7 +121,7 @@ class PictureLook {
   /** Show what the picture counts as now; nothing else in the list is asked for. */
   async reload() {
     const { row } = this.thumb;
-    const look = await api.get("/api/rows/{row}", { row }).catch(() => null);
+    const look = await api.get("/api/v1/rows/{row}", { row }).catch(() => null);
     if (!look) return;
     this.thumbs = this.thumbs.map((one) => (one.row === row ? look.thumb : one));
     await this.show();

@@ -34,7 +34,7 @@ export class ReviewFeed {
   /** @param {number[]} shown */
   ask(shown) {
     const hidden = [...this.later, ...shown, ...this.underWay].slice(-MOST_HIDDEN);
-    return api.get("/api/review", { ...this.choices, except: hidden }, { retries: Infinity });
+    return api.get("/api/v1/review", { ...this.choices, except: hidden }, { retries: Infinity });
   }
 
   /**

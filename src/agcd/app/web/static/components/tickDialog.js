@@ -41,7 +41,7 @@ function knownNames() {
   const list = h("datalist", { id: "known-names" });
   const show = (/** @type {Api["ClassName"][]} */ names) => replace(list,
     names.filter((one) => !one.is_retired).map((one) => h("option", { value: one.name })));
-  api.get("/api/names").then(show, () => {});
+  api.get("/api/v1/names").then(show, () => {});
   return list;
 }
 

@@ -12,7 +12,8 @@ export function withQuery(path, values) {
 }
 
 /**
- * The address of "/api/rows/{row}/neighbours" and the like: values named in the path go there, the rest into the query.
+ * The address of "/api/v1/rows/{row}/neighbours" and the like: values that the path names go there, the
+ * rest into the query.
  * @param {string} path
  * @param {Record<string, AddressValue>} values
  */

@@ -36,7 +36,7 @@ async function refreshFigures() {
   isAsking = true;
   while (isStale) {
     isStale = false;
-    const found = await api.get("/api/figures", {}, { quiet: true, retries: 0 }).catch(() => null);
+    const found = await api.get("/api/v1/figures", {}, { quiet: true, retries: 0 }).catch(() => null);
     if (found) figures.set(found);
   }
   isAsking = false;
@@ -58,7 +58,7 @@ onAnswer((answer) => {
 
 /** Ask for the state and tell everyone who listens. */
 export async function refreshState() {
-  takeState(await api.get("/api/state"));
+  takeState(await api.get("/api/v1/state"));
 }
 
 /**
@@ -95,7 +95,7 @@ async function poll() {
   clearTimeout(timer);
   turn += 1;
   const mine = turn;
-  const found = await api.get("/api/job", {}, { quiet: true, retries: 0 }).catch(() => null);
+  const found = await api.get("/api/v1/job", {}, { quiet: true, retries: 0 }).catch(() => null);
   if (mine !== turn) return;
   if (found) takeJob(found);
   timer = setTimeout(poll, job.value?.state === "running" ? POLL_RUNNING_MS : POLL_IDLE_MS);
@@ -114,7 +114,7 @@ function takeJob(found) {
  * @param {Requests["StartJob"]["kind"]} kind
  */
 export async function startJob(kind) {
-  await api.post("/api/job", { kind });
+  await api.post("/api/v1/job", { kind });
   // Known to run before the first poll: an end within the first second is noticed too.
   takeJob({ ...STARTING, kind });
   await poll();
@@ -122,6 +122,6 @@ export async function startJob(kind) {
 
 /** Cancel the work in the background; nothing is lost. */
 export async function cancelJob() {
-  await api.del("/api/job");
+  await api.del("/api/v1/job");
   await poll();
 }

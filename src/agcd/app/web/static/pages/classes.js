@@ -41,7 +41,7 @@ function keptView() {
 
 /** @param {BoardCard} card */
 async function askBorder(card) {
-  const { n_added: n } = await api.post("/api/queue", signed({ key: card.key, n: N_TO_ASK }));
+  const { n_added: n } = await api.post("/api/v1/queue", signed({ key: card.key, n: N_TO_ASK }));
   if (n === 0) toast(`All border cases of “${card.name}” are asked about already.`);
   else toast(`${plural(n, "border case")} of “${card.name}” ${wordFor(n, "waits", "wait")} on the Label page.`);
   return null;
@@ -53,7 +53,7 @@ async function retire(card) {
   const labels = plural(card.n_labels, "label");
   const isSure = await confirmDialog({ title: `Retire “${card.name}”?`, yes: "Retire",
     text: `It takes no more labels. What was labelled with it (${labels}) stays in the records.` });
-  return isSure ? (await api.post("/api/classes/retire", signed({ class_id: card.class_id }))).what : null;
+  return isSure ? (await api.post("/api/v1/classes/retire", signed({ class_id: card.class_id }))).what : null;
 }
 
 /** @param {BoardCard} card */
@@ -163,7 +163,7 @@ class ClassBoard {
 
   /** Ask for the board again and draw what changed; scroll and focus stay. */
   async load() {
-    const asked = api.get("/api/board", { ...this.choices, view: keptView() });
+    const asked = api.get("/api/v1/board", { ...this.choices, view: keptView() });
     this.alike.load();
     const board = await this.latest(asked).catch((error) => this.showEmpty(error.message));
     if (!board) return;

@@ -118,7 +118,7 @@ class PictureGrid {
 
   /** Ask for the page again and draw what changed; the scroll and the cursor stay. */
   async load() {
-    const asked = api.get("/api/grid", this.choices);
+    const asked = api.get("/api/v1/grid", this.choices);
     const grid = await this.latest(asked).catch((error) => this.showEmpty(error.message));
     if (!grid) return;
     if (grid.page > 0 && grid.page >= grid.n_pages) this.turnTo(Math.max(0, grid.n_pages - 1));
@@ -226,7 +226,7 @@ class PictureGrid {
       toast(`At most ${MOST_QUEUED} pictures can be asked about at once.`, { isError: true });
       return;
     }
-    const queued = await api.post("/api/queue", signed({ rows })).catch(() => null);
+    const queued = await api.post("/api/v1/queue", signed({ rows })).catch(() => null);
     if (!queued) return;
     const spared = rows.length - queued.n_added;
     const rest = spared ? `; ${count(spared)} needed no question` : "";

@@ -67,8 +67,8 @@ class LabelPage {
   // ------------------------------------------------------------------------------------------ asking the server
 
   fetchQuestion() {
-    return api.get("/api/question", { who: who(), holder, blind: this.isBlind, audit: this.isAudit, live: !this.isAudit,
-      answered: [...this.underWay] }, { retries: Infinity });
+    return api.get("/api/v1/question", { who: who(), holder, blind: this.isBlind, audit: this.isAudit,
+      live: !this.isAudit, answered: [...this.underWay] }, { retries: Infinity });
   }
 
   /** The next question. An answer that is slow to be stored does not hold it up, nor is its row shown again. */
@@ -119,7 +119,7 @@ class LabelPage {
   store(card, answers, words) {
     for (const { row } of answers) this.underWay.add(row);
     setText(this.view.said, `Last: ${words}`);
-    const sent = api.queue("/api/answers", signed({ answers, is_audit: this.isAudit }));
+    const sent = api.queue("/api/v1/answers", signed({ answers, is_audit: this.isAudit }));
     const isGone = () => answers.forEach(({ row }) => this.underWay.delete(row));
     this.lastSaved = sent.then(isGone, () => {
       isGone();
@@ -184,10 +184,10 @@ class LabelPage {
     if (!this.lastNamed) return toast("Name a new class first: then more of its pictures can be ticked.");
     const { card, picked } = this.lastNamed;
     await this.lastSaved;
-    const thumbs = await api.get("/api/rows/{row}/neighbours", { row: card.row, n: N_ASKED }).catch(() => []);
+    const thumbs = await api.get("/api/v1/rows/{row}/neighbours", { row: card.row, n: N_ASKED }).catch(() => []);
     const rows = thumbs.length ? await askSameClass(picked.name, card, thumbs) : null;
     if (!rows?.length) return;
-    const told = await api.queue("/api/answers", signed({ answers: labels(rows, picked) })).catch(() => null);
+    const told = await api.queue("/api/v1/answers", signed({ answers: labels(rows, picked) })).catch(() => null);
     if (!told) return;
     setText(this.view.said, `Last: “${picked.name}” for ${plural(rows.length, "picture")} more`);
     if (this.card && rows.includes(this.card.row)) await this.next();
@@ -195,7 +195,7 @@ class LabelPage {
 
   async undo() {
     this.card = null;
-    const undone = await api.queue("/api/undo", signed({})).catch(() => null);
+    const undone = await api.queue("/api/v1/undo", signed({})).catch(() => null);
     if (undone) setText(this.view.said, `Taken back: ${undoneWords(undone.what)}`);
     await this.next();
   }
@@ -236,7 +236,7 @@ class LabelPage {
   }
 
   async releaseAudit() {
-    const released = await api.queue("/api/audit/release", signed({})).catch(() => null);
+    const released = await api.queue("/api/v1/audit/release", signed({})).catch(() => null);
     if (released) toast(`The model learns from ${plural(released.n_added, "answer")} of the audit from now on.`);
   }
 

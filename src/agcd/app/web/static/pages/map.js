@@ -149,7 +149,7 @@ class PictureMap {
   fetchRound(round) {
     const known = this.asked.get(round);
     if (known) return known;
-    const found = api.get("/api/map", { round }, { quiet: true });
+    const found = api.get("/api/v1/map", { round }, { quiet: true });
     this.asked.set(round, found);
     found.catch(() => this.asked.delete(round));
     return found;
@@ -284,7 +284,7 @@ class PictureMap {
     clearTimeout(this.timer);
     replace(this.file);
     this.timer = setTimeout(async () => {
-      const look = await api.get("/api/rows/{row}", { row }, { quiet: true }).catch(() => null);
+      const look = await api.get("/api/v1/rows/{row}", { row }, { quiet: true }).catch(() => null);
       if (!look || this.looked !== row) return;
       this.picture.dataset.path = look.thumb.path;
       replace(this.file, fileLine(look.thumb.path));
@@ -293,7 +293,7 @@ class PictureMap {
 
   async showInGrid() {
     const rows = this.chosenRows().slice(0, MOST_ROWS);
-    const made = await api.post("/api/selections", { rows }).catch(() => null);
+    const made = await api.post("/api/v1/selections", { rows }).catch(() => null);
     if (made) location.assign(withQuery("/grid", { selection: made.id }));
   }
 }

@@ -201,7 +201,7 @@ class ReviewPage {
    */
   send(body, rows) {
     const isGone = () => rows.forEach((row) => this.feed.underWay.delete(row));
-    this.feed.lastSaved = api.queue("/api/review/confirm", signed(body)).then(({ left }) => {
+    this.feed.lastSaved = api.queue("/api/v1/review/confirm", signed(body)).then(({ left }) => {
       isGone();
       this.takeLeft(left);
       // What was just said may change the names and the order of what comes.
@@ -293,7 +293,7 @@ class ReviewPage {
     if (!left?.n_left) return;
     const yes = await confirmDialog({ title: acceptWords(left), text: acceptText(left), yes: "Accept them" });
     if (!yes) return;
-    const accepted = await api.post("/api/review/accept", signed({ n: left.n_left })).catch(() => null);
+    const accepted = await api.post("/api/v1/review/accept", signed({ n: left.n_left })).catch(() => null);
     const { n_accepted: n, left: after } = accepted ?? { n_accepted: 0, left };
     if (n && after.n_left) toast(`The surest ${count(n)} are accepted; ${count(after.n_left)} are left.`);
     await this.reload();

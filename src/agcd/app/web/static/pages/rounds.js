@@ -104,7 +104,7 @@ class AuditBox {
   }
 
   async draw() {
-    await api.post("/api/audit", { uid: newUid(), n: Number(this.input.value) });
+    await api.post("/api/v1/audit", { uid: newUid(), n: Number(this.input.value) });
     await Promise.all([this.reload(), refreshState()]);
     this.open.querySelector("a")?.focus();
   }
@@ -162,7 +162,7 @@ class RoundsPage {
 
   async load() {
     this.downloads.show();
-    const found = await api.get("/api/rounds").catch(() => null);
+    const found = await api.get("/api/v1/rounds").catch(() => null);
     if (!found) return;
     const { rounds, forecast } = found;
     const sentences = forecast.sentences.length ? forecast.sentences : [NOTHING_YET];
