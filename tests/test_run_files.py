@@ -8,7 +8,7 @@ import pytest
 
 from agcd.errors import StorageError
 from agcd.io import read_json, write_json
-from agcd.run_files import DONE, METRICS, MODEL, RESULTS, checked
+from agcd.run_files import DONE, LOG, METRICS, MODEL, RESULTS, checked
 from support.blobs import make_blobs, make_session
 
 
@@ -19,7 +19,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_finished_run_lists_the_digest_of_every_result(run: Path) -> None:
-    assert read_json(run / DONE)["digests"].keys() == set(RESULTS)
+    assert read_json(run / DONE)["digests"].keys() == {*RESULTS, LOG}
     for name in RESULTS:
         assert checked(run, name) == run / name
 
@@ -38,7 +38,7 @@ def test_every_damage_is_noticed(run: Path, name: str, damage: str) -> None:
         checked(run, name)
 
 
-@pytest.mark.parametrize("content", ["", "{", "\x00\x00"])
+@pytest.mark.parametrize("content", ["", "{", "\x00\x00", '{"key": "other", "digest": "b2-0"}'])
 def test_a_damaged_marker_is_one_sentence(run: Path, content: str) -> None:
     (run / DONE).write_text(content)
     with pytest.raises(StorageError, match=r"done\.json is damaged"):

@@ -6,7 +6,9 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,19 +17,60 @@ from typing import Any
 
 from agcd.errors import StorageError
 
+_SEAL = "digest"
+_ASIDE = re.compile(r"\.([0-9]+)\.[0-9a-f]{8}\.tmp$")
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)  # the only way to read it, and only safe before there are threads
+
 
 def default_cache() -> Path:
     """Where features are kept unless somebody says otherwise; it may be deleted at any time."""
     return Path(os.environ.get("AGCD_CACHE") or Path.home() / ".cache" / "agcd")
 
 
+def aside_of(path: Path) -> Path:
+    """A temporary name beside ``path`` that tells which process writes there."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+
+
+def remove_leftovers(folder: Path, older_than: float = 3600.0) -> list[Path]:
+    """Remove what killed processes of this machine were writing into ``folder``, and say what that was.
+
+    A file younger than ``older_than`` seconds may be that of another machine on a shared disk, and stays.
+    """
+    removed = []
+    for path in folder.glob(".*.tmp"):
+        named = _ASIDE.search(path.name)
+        if named and not _is_running(int(named[1])) and time.time() - path.lstat().st_mtime >= older_than:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            removed.append(path)
+    return removed
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
-    """A temporary path to fill; it takes the place of ``path`` at the end, or vanishes on any error."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+def atomic_write(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """A temporary path to fill; it takes the place of ``path`` at the end, or vanishes on any error.
+
+    Others may read it as far as the umask lets them, whoever wrote it (some libraries make their files private);
+    ``private`` keeps it to its owner.
+    """
+    aside = aside_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if private:
+            aside.touch(0o600)
         yield aside
+        aside.chmod(0o600 if private else 0o666 & ~_UMASK)
         with aside.open("rb") as handle:
             os.fsync(handle.fileno())
         aside.replace(path)
@@ -41,7 +84,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 @contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder to fill; it takes the place of ``folder`` at the end, so a kill leaves nothing half."""
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    aside = aside_of(folder)
     try:
         aside.mkdir(parents=True)
         yield aside
@@ -68,6 +111,22 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """``write_json`` with the digest of the value inside, for files that hold results."""
+    write_json(path, {**value, _SEAL: digest(value)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What ``write_sealed`` stored; ValueError where it has changed since. Files of version 0.2 have no seal."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    seal = value.pop(_SEAL, None)
+    if seal is not None and seal != digest(value):
+        raise ValueError("its content is not what was stored")
+    return value
 
 
 def digest_file(path: Path) -> str:

@@ -1,25 +1,25 @@
 """The files of a finished run, trusted only as they were written; needs no torch.
 
-``done.json``, written last, holds the digest of every other file. ``checked`` compares it whenever one is read, so that
-a damaged model, mapping or prediction is an error and never another result.
+``done.json``, written last, holds the digest of every other file and of itself. ``checked`` compares them whenever a
+file is read, so that a damaged model, mapping or prediction is an error and never another result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from agcd.errors import StorageError
-from agcd.io import digest_file, read_json
+from agcd.io import digest_file, read_json, read_sealed
 
 MODEL, MAPPING, PREDICTIONS, METRICS = "model.safetensors", "mapping.json", "predictions.parquet", "metrics.json"
-CONFIG, DONE = "config.json", "done.json"
+CONFIG, DONE, LOG = "config.json", "done.json", "log.jsonl"
 RESULTS = (CONFIG, MODEL, MAPPING, PREDICTIONS, METRICS)
 
 
-def digests(folder: Path, names: Iterable[str] = RESULTS) -> dict[str, str]:
-    """The digest of each file, as ``done.json`` keeps it."""
+def digests(folder: Path) -> dict[str, str]:
+    """The digest of each file, as ``done.json`` keeps it; trainers without epochs write no log."""
+    names = [*RESULTS, *([LOG] if (folder / LOG).exists() else [])]
     return {name: digest_file(folder / name) for name in names}
 
 
@@ -43,7 +43,7 @@ def read_checked(folder: Path, name: str) -> Any:
 def read_run_json(folder: Path, name: str) -> Any:
     """What a JSON file of a run holds, in progress or finished."""
     try:
-        return read_json(folder / name)
+        return read_sealed(folder / name) if name == DONE else read_json(folder / name)
     except FileNotFoundError:
         raise damaged(folder / name, "is missing") from None
     except ValueError:

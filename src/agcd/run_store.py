@@ -29,7 +29,7 @@ from agcd.arrays import margin_of
 from agcd.config import Config
 from agcd.errors import StorageError
 from agcd.features.rows import RowFeatures
-from agcd.io import atomic_write, read_json, write_json
+from agcd.io import atomic_write, read_sealed, remove_leftovers, write_json, write_sealed
 from agcd.run_files import (
     CONFIG,
     DONE,
@@ -88,7 +88,7 @@ class StoredRun:
         write_json(self.folder / MAPPING, {"classes": labels.classes, **mappings})
         write_predictions(self.folder / PREDICTIONS, prediction, labels, outcome.last)
         write_json(self.folder / METRICS, metrics)
-        write_json(self.folder / DONE, {"key": self.key, "version": __version__, "digests": digests(self.folder)})
+        write_sealed(self.folder / DONE, {"key": self.key, "version": __version__, "digests": digests(self.folder)})
         (self.folder / CHECKPOINT).unlink(missing_ok=True)
 
     def model(self, features: RowFeatures) -> StoredModel:
@@ -130,12 +130,16 @@ class RunStore(ABC):
         folder = self.folder(number, key)
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
+            remove_leftovers(folder, older_than=0)  # nobody else writes here now
             yield StoredRun(folder, key)
 
     def load_query(self, number: int, key: str) -> Query | None:
-        """The stored query of round ``number``, if it was asked under the same ``key``."""
-        path = self.query_file(number)
-        if not path.exists() or (stored := read_json(path))["key"] != key:
+        """The stored query of round ``number``, if it is whole and was asked under the same ``key``."""
+        try:
+            stored = read_sealed(self.query_file(number))
+        except (FileNotFoundError, ValueError):
+            return None
+        if stored["key"] != key:
             return None
         values = {name: value for name, value in stored.items() if name != "key"}
         rows, scores = np.asarray(values.pop("rows"), np.int64), np.asarray(values.pop("scores"))
@@ -143,7 +147,7 @@ class RunStore(ABC):
 
     def save_query(self, number: int, key: str, query: Query) -> None:
         plain = {**vars(query), "rows": query.rows.tolist(), "scores": query.scores.tolist()}
-        write_json(self.query_file(number), {"key": key, **plain})
+        write_sealed(self.query_file(number), {"key": key, **plain})
 
 
 @dataclass(frozen=True)

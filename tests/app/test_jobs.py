@@ -17,7 +17,8 @@ from agcd.app.create import CONFIG
 from agcd.app.jobs import Jobs, JobState
 from agcd.app.project import Project
 from agcd.errors import ConfigError
-from agcd.training.loop import CHECKPOINT, LOG, read_log
+from agcd.run_files import LOG
+from agcd.training.loop import CHECKPOINT, read_log
 from support.projects import SETTINGS, make_project
 
 N_EPOCHS = 40

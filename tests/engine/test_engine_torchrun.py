@@ -30,9 +30,10 @@ from agcd.engine.torchrun import TorchrunEngine
 from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features import open_features
 from agcd.features.rows import EmbeddingRows
+from agcd.run_files import LOG
 from agcd.training.fitted import Fitted, model_tensors
 from agcd.training.job import Outcome, TrainingJob
-from agcd.training.loop import CHECKPOINT, LOG, load_tensors, read_log
+from agcd.training.loop import CHECKPOINT, load_tensors, read_log
 from agcd.training.process_group import SINGLE_PROCESS, SingleProcess, shares
 from agcd.types import LabelState
 from support import TESTS

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from agcd.config import TrainConfig, make_config
-from agcd.errors import ConfigError, StorageError, WeightsError
+from agcd.errors import ConfigError, WeightsError
+from agcd.run_files import LOG
 from agcd.training import get_trainer
 from agcd.training.fitted import Fitted
 from agcd.training.heads import DiscoveryModel, HeadKind, Output, ema_update
 from agcd.training.job import TrainingJob
-from agcd.training.loop import CHECKPOINT, load_tensors, save_tensors
+from agcd.training.loop import CHECKPOINT, load_tensors, read_log, save_tensors
 from agcd.training.runs import DescentRun, make_optimiser
 from agcd.training.sampler import Batch, balanced_batches, shuffled_batches, two_views
 from agcd.training.schedules import learning_rate, teacher_temperature
@@ -36,10 +37,18 @@ def test_weights_for_another_backbone_are_refused_in_one_sentence(tmp_path: Path
         Fitted.load(tmp_path / "model.safetensors", wider)
 
 
-def test_a_damaged_checkpoint_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / CHECKPOINT).write_bytes(b"not safetensors at all")
-    with pytest.raises(StorageError, match="is damaged"):
-        get_trainer("simgcd")(fast_config().train).fit(job(make_blobs(), tmp_path))
+@pytest.mark.parametrize("damage", ["replace", "flip"])
+def test_a_damaged_checkpoint_is_dropped_with_a_sentence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    save_tensors(tmp_path / CHECKPOINT, {"x": torch.arange(5.0)}, {"epoch": 1})
+    content = bytearray((tmp_path / CHECKPOINT).read_bytes())
+    content[-1] ^= 0x80
+    (tmp_path / CHECKPOINT).write_bytes(b"not safetensors at all" if damage == "replace" else content)
+    get_trainer("simgcd")(fast_config().train).fit(job(make_blobs(), tmp_path))
+    assert "is damaged" in caplog.text
+    assert "from its start" in caplog.text
+    assert [line["epoch"] for line in read_log(tmp_path / LOG)] == list(range(fast_config().train.base_epochs))
 
 
 def test_an_unknown_trainer_is_named_with_a_guess() -> None:

@@ -21,7 +21,7 @@ from agcd.data.health import health_report
 from agcd.data.sources import load_dataset
 from agcd.data.tables import read_table
 from agcd.errors import ConfigError, DataError
-from agcd.io import atomic_write, write_json
+from agcd.io import atomic_write, read_json, write_json
 from agcd.types import UNLABELLED, Dataset
 
 CONFIG, RECORDS, HEALTH = "agcd.toml", "project.db", "health.json"
@@ -67,6 +67,15 @@ def read_settings(path: Path) -> tuple[Config, Path]:
     if not isinstance(images, str):
         raise ConfigError(f'{path} does not say where the images are: images = "/path/to/folder" is expected.')
     return make_config(values), path.parent / images
+
+
+def read_health(folder: Path) -> list[str]:
+    """What the scan found, line by line; nothing where the file has gone or is damaged: it only informs."""
+    try:
+        lines = read_json(folder / HEALTH)
+        return [str(line) for line in lines] if isinstance(lines, list) else []
+    except (OSError, ValueError):
+        return []
 
 
 def set_n_classes(folder: Path, n: int, n_old: int) -> None:

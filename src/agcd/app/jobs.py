@@ -156,8 +156,11 @@ def export_folder(project_folder: Path, n_finished: int) -> Path:
 
 
 def read_job(folder: Path) -> JobState:
-    path = folder / "progress.json"
-    return JobState(**read_json(path)) if path.exists() else JobState()
+    """What the work said of itself last; a file that has gone or is damaged says nothing."""
+    try:
+        return JobState(**read_json(folder / "progress.json"))
+    except (OSError, ValueError, TypeError):
+        return JobState()
 
 
 def write_job(folder: Path, state: JobState) -> None:

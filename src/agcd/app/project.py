@@ -20,8 +20,8 @@ from agcd.app.rounds import START, RoundView, adopt_old_cache, has_round_view, o
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.store import Store
 from agcd.config import Config
-from agcd.errors import ConfigError, DataError
-from agcd.io import read_json, write_json
+from agcd.errors import ConfigError, DataError, StorageError
+from agcd.io import read_sealed, write_sealed
 from agcd.run_files import CONFIG as RUN_CONFIG
 from agcd.run_files import DONE, METRICS, read_checked
 from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState, NumberOfClasses
@@ -29,7 +29,7 @@ from agcd.types import UNLABELLED, BoolArray, Dataset, LabelState, NumberOfClass
 if TYPE_CHECKING:
     from agcd.engine import Engine
 
-_N_CLASSES = "n_classes.json"
+N_CLASSES = "n_classes.json"
 Rows = tuple[tuple[str, ...], tuple[str, ...], BoolArray]
 """Content keys, paths and which rows are for testing, each by row."""
 
@@ -208,12 +208,17 @@ class Project:
 
     def estimated_classes(self) -> NumberOfClasses | None:
         """The number of classes that was estimated, if it was."""
-        path = self.folder / _N_CLASSES
-        return NumberOfClasses.from_json(read_json(path)) if path.exists() else None
+        path = self.folder / N_CLASSES
+        if not path.exists():
+            return None
+        try:
+            return NumberOfClasses.from_json(read_sealed(path))
+        except (ValueError, KeyError, TypeError):
+            raise StorageError(f"{path} is damaged: delete it, and training estimates the number again.") from None
 
     def keep_estimate(self, estimate: NumberOfClasses) -> None:
         """Store how many classes there seem to be, beside the settings."""
-        write_json(self.folder / _N_CLASSES, estimate.to_json())
+        write_sealed(self.folder / N_CLASSES, estimate.to_json())
 
     # -------------------------------------------------------------------------------------------------- images
 

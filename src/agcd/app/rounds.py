@@ -3,7 +3,8 @@
     cache/rounds/003/    top_slots.npy top_probs.npy features.npy xy.npy order.npy starts.npy  facts.json (last)
     cache/rounds/start/  the same, and near.npy cosine.npy live_rows.npy stand_in.npy cluster.npy
 
-It can be made again from the round at any time. ``order`` lists the train rows slot by slot, in each slot the most
+It can be made again from the round at any time: where a file is missing or damaged (``facts.json`` holds the digests),
+the whole view counts as absent. ``order`` lists the train rows slot by slot, in each slot the most
 probable first; ``starts[k]`` is where slot k begins. The view before any training (``START``) lies in
 ``cache/rounds/start``: its slots are clusters of the pretrained features. Its neighbours serve all rounds: among
 features that were trained on the answers, no answer could tell how good the others are (docs/LOG.md).
@@ -11,12 +12,13 @@ features that were trained on the answers, no answer could tell how good the oth
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from agcd.accuracy import wilson
 from agcd.app.labels import How, LabelView
 from agcd.app.store.classes import NO_CLASS, Registry
 from agcd.asking import Neighbours
-from agcd.io import atomic_write, read_json, write_json
+from agcd.io import atomic_write, digest_file, read_sealed, write_sealed
 from agcd.layout import Plane, lay_out
 from agcd.mapping import describe_change
 from agcd.run_files import MAPPING, METRICS, PREDICTIONS, checked, read_checked
@@ -187,8 +189,12 @@ class RoundView:
         return rows[best], similarity[best]
 
 
+FACTS, _DIGESTS = "facts.json", "digests"
+_ALWAYS = ("top_slots", "top_probs", "xy", "order", "starts")
+"""The files that every view has; the last round's also has its features."""
 _LIVE = ("near", "cosine", "live_rows", "stand_in", "cluster")
 """The files of ``LiveRows``."""
+log = logging.getLogger("agcd")
 Votes = dict[tuple[int, int], int]
 """How many labels of the class at a place lie in a slot, by (place, slot)."""
 
@@ -252,31 +258,73 @@ def adopt_old_cache(project_folder: Path) -> None:
 
 
 def has_round_view(project_folder: Path, number: int) -> bool:
-    return (round_folder(project_folder, number) / "facts.json").exists()
+    """Whether there is a whole view of a round."""
+    return _facts_of(round_folder(project_folder, number)) is not None
 
 
 def open_round_view(project_folder: Path, number: int) -> RoundView | None:
     """The view of a round, memory-mapped, or None where it has to be made again."""
     folder = round_folder(project_folder, number)
-    if not (folder / "facts.json").exists():
+    facts = _facts_of(folder)
+    if facts is None:
         return None
-    arrays = {name: _read(folder, name) for name in ("top_slots", "top_probs", "xy", "order", "starts")}
-    has_features = (folder / "features.npy").exists()
-    return RoundView(
-        number,
-        read_json(folder / "facts.json"),
-        features=_read(folder, "features") if has_features else None,
-        live=_read_live(round_folder(project_folder, START)),
-        **arrays,
-    )
+    try:
+        arrays = {name: _read(folder, name) for name in _ALWAYS}
+        features = _read(folder, "features") if _has_features(folder, facts) else None
+        live = _read_live(round_folder(project_folder, START))
+    except (OSError, ValueError):  # another process makes it again at this moment
+        return None
+    return RoundView(number, facts, features=features, live=live, **arrays)
 
 
 def _read_live(folder: Path) -> LiveRows | None:
-    if not (folder / "facts.json").exists():
+    facts = _facts_of(folder)
+    if facts is None or "sigma2" not in facts:
         return None
-    facts = read_json(folder / "facts.json")
     near, cosine, rows, stand_in, cluster = (np.asarray(_read(folder, name)) for name in _LIVE)
     return LiveRows(rows, stand_in, Neighbours(near, cosine, facts["sigma2"]), cluster, facts["model_id"])
+
+
+def _facts_of(folder: Path) -> dict[str, Any] | None:
+    """The facts of a view that is whole, else None. Files are compared with their digests once a process, and again
+    when the view has been written anew."""
+    try:
+        found = (folder / FACTS).stat()
+    except FileNotFoundError:
+        return None
+    return _whole_facts(folder, (found.st_mtime_ns, found.st_ino, found.st_size))
+
+
+@lru_cache(maxsize=1024)
+def _whole_facts(folder: Path, _version: tuple[int, int, int]) -> dict[str, Any] | None:
+    problem = problem_of_view(folder)
+    if problem is None:
+        return read_sealed(folder / FACTS)
+    log.warning("%s is damaged (%s) and will be made again.", folder, problem)
+    return None
+
+
+def problem_of_view(folder: Path) -> str | None:
+    """What is missing or damaged in the folder of a view, if anything; views of version 0.2 hold no digests."""
+    try:
+        facts = read_sealed(folder / FACTS)
+    except FileNotFoundError:
+        return f"{FACTS} is missing"
+    except ValueError:
+        return f"{FACTS} is damaged"
+    without_digests = dict.fromkeys([*_ALWAYS, *(_LIVE if "sigma2" in facts else ())])
+    expected: dict[str, str | None] = facts.get(_DIGESTS) or without_digests
+    for name, digest in expected.items():
+        path = folder / f"{name}.npy"
+        if not path.is_file():
+            return f"{path.name} is missing"
+        if digest is not None and digest_file(path) != digest:
+            return f"{path.name} is damaged"
+    return None
+
+
+def _has_features(folder: Path, facts: Mapping[str, Any]) -> bool:
+    return "features" in facts[_DIGESTS] if _DIGESTS in facts else (folder / "features.npy").exists()
 
 
 def round_view_of_run(
@@ -339,10 +387,11 @@ def write_round_view(
         with atomic_write(folder / f"{name}.npy") as aside, aside.open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
     facts = facts | _against_the_round_before(top_slots, order, starts, before)
+    facts[_DIGESTS] = {name: digest_file(folder / f"{name}.npy") for name in arrays}
     ids = [info.id for info in labels.registry.infos]
     made = RoundView(number, facts, top_slots, top_probs, xy, order, starts, features)
     named = [ids[place] if place != NO_CLASS else None for place in slot_owners(labels, made).tolist()]
-    write_json(folder / "facts.json", facts | {"named_ids": named})
+    write_sealed(folder / FACTS, facts | {"named_ids": named})
     _forget_features_before(project_folder, number)
     opened = open_round_view(project_folder, number)
     assert opened is not None
@@ -387,7 +436,12 @@ def _against_the_round_before(
 def _forget_features_before(project_folder: Path, number: int) -> None:
     """Features are the bulk of a view, and only the last round's are looked at."""
     for earlier in range(START, number):
-        (round_folder(project_folder, earlier) / "features.npy").unlink(missing_ok=True)
+        folder = round_folder(project_folder, earlier)
+        facts = _facts_of(folder)
+        if facts and "features" in facts.get(_DIGESTS, ()):
+            kept = {name: digest for name, digest in facts[_DIGESTS].items() if name != "features"}
+            write_sealed(folder / FACTS, facts | {_DIGESTS: kept})
+        (folder / "features.npy").unlink(missing_ok=True)
 
 
 def _read(folder: Path, name: str) -> Any:

@@ -27,8 +27,9 @@ from agcd.engine.local import LocalEngine
 from agcd.engine.rank import UNTIL_CLOSED
 from agcd.errors import AgcdError, ConfigError, EngineError
 from agcd.features.rows import RowFeatures
+from agcd.run_files import LOG
 from agcd.training.job import Outcome, TrainingJob
-from agcd.training.loop import LOG, Log, continue_log, epochs_done, read_log, rewrite_log
+from agcd.training.loop import Log, continue_log, epochs_done, read_log, rewrite_log
 
 log = logging.getLogger("agcd")
 

@@ -17,6 +17,7 @@ import logging
 import mmap
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -167,8 +168,9 @@ class FeatureStore:
 
     def _drop(self, path: Path, reason: str) -> None:
         log.warning("Cached features in %s are damaged (%s) and will be computed again.", path, reason)
-        path.unlink(missing_ok=True)
-        self._known.discard(path.stem)
+        with suppress(OSError):  # nothing may be written here
+            path.unlink(missing_ok=True)
+            self._known.discard(path.stem)
 
 
 @cache

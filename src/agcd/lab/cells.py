@@ -18,11 +18,12 @@ from agcd.io import digest, read_json, write_json
 from agcd.lab.datasets import load_data
 from agcd.lab.evaluator import Evaluator, make_evaluator
 from agcd.lab.starts import split_of, validation_part
+from agcd.run_files import LOG
 from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels, code_part
 from agcd.strategies import strategy_code
 from agcd.training import settings_record, trainer_code
-from agcd.training.loop import LOG, read_log
+from agcd.training.loop import read_log
 from agcd.types import Dataset, LabelState, Query, Split
 from agcd.words import count
 

@@ -19,6 +19,7 @@ from agcd.errors import WeightsError
 from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
 from agcd.io import digest_bytes
+from agcd.run_files import damaged
 from agcd.training.heads import DiscoveryModel
 from agcd.training.loop import load_tensors, save_tensors
 from agcd.types import FloatArray, IntArray, Prediction
@@ -100,6 +101,8 @@ class Fitted:
     def load(path: Path, features: RowFeatures) -> Fitted:
         """What ``save`` stored, on features of the same backbone; files that name no head have a cosine one."""
         tensors, facts = load_tensors(path)
+        if not all(tensor.isfinite().all() for tensor in tensors.values()):  # up to version 0.2 such a round could end
+            raise damaged(path, "holds numbers that are not finite")
         n_slots, (width, out), kind = facts["n_slots"], facts["projector"], facts.get("head", "cosine")
         models = [DiscoveryModel(features.new_tail(), features.dim, n_slots, (width, out), 0, kind) for _ in range(2)]
         restore_models(models[0], models[1], tensors)

@@ -7,8 +7,8 @@ it starts from. That makes a resumed run equal to an unbroken one, bit for bit, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,13 +18,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from agcd.errors import StorageError, TrainingError
-from agcd.io import atomic_write
+from agcd.io import atomic_write, digest, digest_bytes
 from agcd.rng import derive_seed
+from agcd.run_files import LOG
 from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup
 
 Log = Callable[[dict[str, Any]], None]
 CHECKPOINT = "checkpoint.safetensors"
-LOG = "log.jsonl"
+log = logging.getLogger("agcd")
 
 
 class Resumable(Protocol):
@@ -115,34 +116,44 @@ def _resume(resumable: Resumable, run_dir: Path, group: ProcessGroup) -> int:
 
 
 def epochs_done(run_dir: Path) -> int:
-    """How many epochs the checkpoint of ``run_dir`` holds."""
+    """How many epochs the checkpoint of ``run_dir`` holds; a damaged one is dropped, and training starts again."""
     checkpoint = run_dir / CHECKPOINT
     if not checkpoint.exists():
         return 0
-    with _opened(checkpoint) as (_, facts):
-        return int(facts["epoch"]) + 1
+    try:
+        return int(load_tensors(checkpoint)[1]["epoch"]) + 1
+    except StorageError as error:
+        log.warning("%s That round is trained from its start.", error)
+        checkpoint.unlink(missing_ok=True)
+        return 0
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Tensors and their facts in one safetensors file, so that neither travels without the other."""
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     with atomic_write(path) as aside:
-        save_file(whole, aside, metadata={"facts": json.dumps(facts)})
+        # In one entry: safetensors writes several in an order that changes from run to run.
+        save_file(whole, aside, metadata={"facts": json.dumps({**facts, "digest": _digest(whole, facts)})})
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What ``save_tensors`` stored."""
-    with _opened(path) as (file, facts):
-        return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """What ``save_tensors`` stored, unchanged since; files of version 0.2 hold no digest."""
     try:
         with safe_open(path, framework="pt") as file:
-            yield file, json.loads(file.metadata()["facts"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            facts: dict[str, Any] = json.loads(file.metadata()["facts"])
+        is_whole = facts.pop("digest", None) in (None, _digest(tensors, facts))
     except Exception as error:  # safetensors raises its own untyped errors for every kind of damage
-        raise StorageError(f"{path} is damaged ({error}); delete it to start that step again.") from error
+        raise StorageError(f"{path} is damaged ({error}).") from error
+    if not is_whole:
+        raise StorageError(f"{path} is damaged (its numbers are not those that were stored).")
+    return tensors, facts
+
+
+def _digest(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
+    """Of the numbers by name, and of what is said about them."""
+    each = [[name, digest_bytes(t.cpu().reshape(-1).view(torch.uint8).numpy().data)] for name, t in tensors.items()]
+    return digest([sorted(each), facts])
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ from agcd.app.jobs import Jobs
 from agcd.app.project import Project
 from agcd.app.store.events import LabelEvent
 from agcd.app.store.store import Store
-from agcd.training.loop import LOG, read_log
+from agcd.run_files import LOG
+from agcd.training.loop import read_log
 from support.killing import MAX_CLASSES, Child, Killer, Person, Server, checked, moments, wait_for
 from support.projects import SETTINGS, make_project
 

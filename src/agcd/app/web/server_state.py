@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from agcd.app.create import HEALTH
+from agcd.app.create import read_health
 from agcd.app.jobs import Jobs
 from agcd.app.project import Project
 from agcd.app.rounds import RoundView
@@ -24,7 +24,6 @@ from agcd.app.web.file_names import FileNames
 from agcd.app.web.pictures import Pictures
 from agcd.app.web.schemas import State, Thumb
 from agcd.errors import ConfigError, DataError
-from agcd.io import read_json
 from agcd.types import IntArray
 
 _KEPT_LISTS = 50
@@ -44,8 +43,7 @@ class ServerState:
             self.project.paths, self.project.keys, self.project.images, folder / "cache" / "thumbs"
         )
         self.files = FileNames(self.project.paths)
-        health = folder / HEALTH
-        self.health: list[str] = read_json(health) if health.exists() else []
+        self.health = read_health(folder)
         self._stores: queue.SimpleQueue[Store] = queue.SimpleQueue()
         self._lists: OrderedDict[str, IntArray] = OrderedDict()
         self._lock = threading.Lock()
