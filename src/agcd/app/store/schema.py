@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from agcd.app.store.seals import digest_of_rows
 from agcd.errors import StorageError
 
 Migration = Callable[[sqlite3.Connection], None]
@@ -78,7 +79,34 @@ def m003_no_note_of_voided_events(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE dead")
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_initial, m002_leases_by_browser, m003_no_note_of_voided_events)
+def m004_digests(connection: sqlite3.Connection) -> None:
+    """Digests of events, runs and rows. Events and runs of earlier versions have none: events are never changed."""
+    connection.execute("ALTER TABLE events ADD COLUMN seal TEXT")
+    connection.execute("ALTER TABLE runs ADD COLUMN seal TEXT")
+    connection.execute("CREATE TABLE digests (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    rows = connection.execute("SELECT key, path, is_test FROM rows ORDER BY row").fetchall()
+    if rows:
+        connection.execute("INSERT INTO digests VALUES ('rows', ?)", (digest_of_rows(*zip(*rows, strict=True)),))
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m001_initial,
+    m002_leases_by_browser,
+    m003_no_note_of_voided_events,
+    m004_digests,
+)
+TABLES = frozenset({"migrations", "rows", "events", "runs"})
+"""What makes a database the records of a project, whatever its version."""
+
+
+def is_records(connection: sqlite3.Connection) -> bool:
+    """Whether a database holds the records of a project: an empty file is an empty database to SQLite."""
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")} >= TABLES
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Whether nothing has to be changed before this version can use it."""
+    return _version(connection) == len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
