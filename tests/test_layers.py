@@ -43,7 +43,7 @@ APP: list[set[str]] = [
     {"answers", "figures", "model", "second_look", "sizing", "status"},
     {"export", "report"},
     {"jobs"},
-    {"work"},
+    {"backup", "check", "work"},
     {"web"},
 ]
 LAB: list[set[str]] = [

@@ -33,18 +33,20 @@ def aside_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
 
 
-def remove_leftovers(folder: Path, older_than: float = 3600.0) -> list[Path]:
-    """Remove what killed processes of this machine were writing into ``folder``, and say what that was.
+def leftovers(folder: Path, older_than: float = 3600.0) -> list[Path]:
+    """What killed processes of this machine were writing into ``folder``.
 
-    A file younger than ``older_than`` seconds may be that of another machine on a shared disk, and stays.
+    A file younger than ``older_than`` seconds may be that of another machine on a shared disk: it does not count.
     """
-    removed = []
-    for path in folder.glob(".*.tmp"):
-        named = _ASIDE.search(path.name)
-        if named and not _is_running(int(named[1])) and time.time() - path.lstat().st_mtime >= older_than:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-            removed.append(path)
-    return removed
+    named = [(path, _ASIDE.search(path.name)) for path in folder.glob(".*.tmp")]
+    dead = [path for path, match in named if match and not _is_running(int(match[1]))]
+    return [path for path in dead if time.time() - path.lstat().st_mtime >= older_than]
+
+
+def remove_leftovers(folder: Path, older_than: float = 3600.0) -> None:
+    """Remove ``leftovers``."""
+    for path in leftovers(folder, older_than):
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _is_running(pid: int) -> bool:

@@ -227,7 +227,7 @@ class Undone:
 
 def undo(project: Project, who: str | None = None, uid: str | None = None) -> Undone:
     """Void the last thing that a person, or ``who``, did and that still stands."""
-    store = project.store
+    store, who = project.store, None if who is None else clean_text(who, "name of a person")
     with store.transaction():
         if uid is not None and store.knows(uid):
             return Undone(())

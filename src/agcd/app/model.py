@@ -117,8 +117,9 @@ def estimate_classes(project: Project, features: RowFeatures, progress: Progress
 
 
 def make_round_view(project: Project, features: RowFeatures, done: Round | None = None) -> RoundView:
-    """Write what the page shows of the last finished round; what ``done`` has predicted is not predicted again."""
-    number = project.last_round
+    """Write what the page shows of ``done``, else of the last finished round; what was predicted is not predicted
+    again. A round that was lost and made anew may have later ones after it."""
+    number = done.number if done else project.last_round
     fitted = done.fitted if done else Fitted.load(checked(project.checked_run(number), MODEL), features)
     prediction = done.prediction if done else None
     if prediction is None:

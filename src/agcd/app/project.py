@@ -67,6 +67,8 @@ class Project:
     def open(cls, folder: Path) -> Self:
         """The project at ``folder``."""
         if not (folder / RECORDS).is_file():
+            if (folder / CONFIG).exists() or (folder / "runs").exists():
+                raise StorageError(f"The project at {folder} has lost its {RECORDS}: restore a backup (agcd restore).")
             raise DataError(f"There is no project at {folder}: make one with agcd init.")
         config, images = read_settings(folder / CONFIG)
         adopt_old_cache(folder)
@@ -207,14 +209,15 @@ class Project:
         return estimate.n if estimate else None
 
     def estimated_classes(self) -> NumberOfClasses | None:
-        """The number of classes that was estimated, if it was."""
-        path = self.folder / N_CLASSES
-        if not path.exists():
-            return None
+        """The number of classes that was estimated, if it was; where the file is lost, what the first round took it
+        for."""
         try:
-            return NumberOfClasses.from_json(read_sealed(path))
-        except (ValueError, KeyError, TypeError):
-            raise StorageError(f"{path} is damaged: delete it, and training estimates the number again.") from None
+            return NumberOfClasses.from_json(read_sealed(self.folder / N_CLASSES))
+        except (OSError, ValueError, KeyError, TypeError):
+            if not (self.run_folder(0) / DONE).exists():
+                return None
+            n = int(read_checked(self.run_folder(0), RUN_CONFIG)["n_slots"])
+            return NumberOfClasses(n, n, n, ())
 
     def keep_estimate(self, estimate: NumberOfClasses) -> None:
         """Store how many classes there seem to be, beside the settings."""

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from agcd.cli import about, bench, data, demo, estimate, labelling, paper, project, serve
+from agcd.cli import about, bench, data, demo, estimate, labelling, paper, project, serve, upkeep
 from agcd.errors import AgcdError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -30,6 +30,9 @@ _COMMANDS = (
     project.report,
     project.export,
     project.sort,
+    upkeep.check,
+    upkeep.backup,
+    upkeep.restore,
     estimate.estimate,
     paper.paper,
     about.strategies,

@@ -136,7 +136,7 @@ class FeatureStore:
         if not marked:
             return {}
         paths = {key: self._bad_path(key) for key in dict.fromkeys(keys)}
-        return {key: str(read_json(path)["reason"]) for key, path in paths.items() if path.stem in marked}
+        return {key: reason for key, path in paths.items() if path.stem in marked and (reason := _reason(path))}
 
     def _bad_path(self, key: str) -> Path:
         return self.folder / "bad" / f"{digest_bytes(key.encode())}.json"
@@ -145,21 +145,11 @@ class FeatureStore:
         """Map a shard and index its items; a damaged one is removed, and its items are missing again."""
         self._known.add(path.stem)
         try:
-            facts = read_json(path.with_suffix(".json"))
-            items = [(str(key), int(view)) for key, view in facts["items"]]
-            values = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            items, values = _read_shard(path)
+            if values.shape[1:] != self.shape:
+                raise ValueError(f"it holds {values.shape[1:]}")
+        except ValueError as error:
             self._drop(path, str(error))
-            return
-        if values.shape != (len(items), *self.shape) or values.dtype != np.float16:
-            self._drop(path, f"it holds {values.shape} {values.dtype}")
-            return
-        if digest([list(item) for item in items]) != path.stem:
-            self._drop(path, "its list of items is another one")
-            return
-        found = path.stat()
-        if facts.get("digest", "") not in ("", _digest_of_file(path, found.st_mtime_ns, found.st_size)):  # 0.2 has none
-            self._drop(path, "its numbers are not those that were stored")
             return
         for position, item in enumerate(items):
             self._place.setdefault(item, (len(self._shards), position))
@@ -171,6 +161,41 @@ class FeatureStore:
         with suppress(OSError):  # nothing may be written here
             path.unlink(missing_ok=True)
             self._known.discard(path.stem)
+
+
+def _reason(path: Path) -> str | None:
+    """Why some content is bad, or None where the note is damaged: then it is tried again."""
+    try:
+        return str(read_json(path)["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def problem_of_shard(path: Path) -> str | None:
+    """What is wrong with a shard, if anything."""
+    try:
+        _read_shard(path)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _read_shard(path: Path) -> tuple[list[Item], Any]:
+    """The items of a shard and their features, mapped; ValueError with the reason where it is not what was stored."""
+    try:
+        facts = read_json(path.with_suffix(".json"))
+        items = [(str(key), int(view)) for key, view in facts["items"]]
+        values = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(str(error)) from None
+    if len(values) != len(items) or values.dtype != np.float16:
+        raise ValueError(f"it holds {values.shape} {values.dtype}")
+    if digest([list(item) for item in items]) != path.stem:
+        raise ValueError("its list of items is another one")
+    found = path.stat()
+    if facts.get("digest", "") not in ("", _digest_of_file(path, found.st_mtime_ns, found.st_size)):  # 0.2 has none
+        raise ValueError("its numbers are not those that were stored")
+    return items, values
 
 
 @cache

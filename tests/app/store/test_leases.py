@@ -154,3 +154,10 @@ def test_threads_that_say_the_same_thing_store_it_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(say, range(24)))) == 1
+
+
+def test_a_lease_from_before_the_clock_was_set_back_has_run_out(store: Store) -> None:
+    query = add_query(store, 1, "margin", "model", questions([3, 1]))
+    assert take(store, query, "ann", now=7200) == 3
+    assert take(store, query, "bob", now=7201) == 1
+    assert take(store, query, "eve", now=0) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -19,23 +20,30 @@ MAX_NAME = 200
 NO_CLASS = -1
 _DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """They make a name read otherwise than it is written."""
+_JOINERS = "\u200c\u200d"
+"""Invisible, but some scripts and many emoji need them between two characters."""
+_UNNAMED = re.compile(r"unnamed #[0-9]+", re.IGNORECASE)
 
 
 def clean_text(text: str, what: str = "class name") -> str:
     """``text`` as a name: composed Unicode, no space around it, no control characters, not too long."""
-    name = unicodedata.normalize("NFC", text).strip()
+    name = unicodedata.normalize("NFC", text).strip().strip(_JOINERS).strip()
     if not name:
         raise DataError(f"A {what} is empty.")
     if len(name) > MAX_NAME:
         raise DataError(f"The {what} {name[:20]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed.")
     if any(unicodedata.category(c) in ("Cc", "Cs") or c in _DIRECTION_MARKS for c in name):
         raise DataError(f"The {what} {name!a} holds control characters.")
+    if any(unicodedata.category(c) == "Cf" and c not in _JOINERS for c in name):
+        raise DataError(f"The {what} {name!a} holds characters that nobody can see.")
     return name
 
 
 def clean_class_name(text: str) -> str:
-    """``text`` as the name of a class; the words for other answers are refused."""
+    """``text`` as the name of a class; the words for other answers and for groups without a name are refused."""
     name = clean_text(text)
+    if _UNNAMED.fullmatch(name):
+        raise DataError(f"{name!r} cannot be the name of a class: groups that nobody has named are called so.")
     if name.casefold() in PASSES:
         raise DataError(f"{name!r} cannot be the name of a class: it is an answer of its own ({', '.join(PASSES)}).")
     return name

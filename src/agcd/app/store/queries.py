@@ -11,6 +11,9 @@ from agcd.app.store.store import Store
 from agcd.io import digest
 
 LEASE_SECONDS = 300.0
+_LONGEST_LEASE = LEASE_SECONDS + 60.0
+"""A lease that ends later than so many seconds from now is from before the clock was set back, and has run out. Whoever
+waited for a turn to write looks with a clock that is a little behind."""
 AUDIT = "audit"
 """The strategy of queries that are drawn at random and answered blind, to measure the model."""
 LIVE = "live"
@@ -92,9 +95,9 @@ def live_rows_asked(store: Store, holder: str, now: float) -> list[AskedRow]:
     statement = """SELECT q.query_id, q.row, q.reason,
         CASE WHEN max(l.holder = ?2) THEN 'me' WHEN max(l.row) IS NULL THEN '' ELSE 'other' END
         FROM queries JOIN questions q ON q.query_id = id
-        LEFT JOIN leases l ON l.query_id = q.query_id AND l.row = q.row AND l.until > ?3
+        LEFT JOIN leases l ON l.query_id = q.query_id AND l.row = q.row AND l.until > ?3 AND l.until <= ?4
         WHERE strategy = ?1 GROUP BY q.query_id, q.row ORDER BY number, q.rank"""
-    return [AskedRow(*found) for found in store.select(statement, (LIVE, holder, now))]
+    return [AskedRow(*found) for found in store.select(statement, (LIVE, holder, now, now + _LONGEST_LEASE))]
 
 
 def read_query(store: Store, query_id: str) -> StoredQuery:
@@ -131,9 +134,10 @@ def add_questions(store: Store, query_id: str, questions: Sequence[Question]) ->
 
 def leases(store: Store, query_id: str, holder: str, now: float | None = None) -> dict[int, set[str]]:
     """Who looks at which row of a query now; ``holder``'s own leases are left out."""
-    statement = "SELECT row, who FROM leases WHERE query_id = ? AND holder != ? AND until > ?"
+    statement = "SELECT row, who FROM leases WHERE query_id = ? AND holder != ? AND until > ? AND until <= ?"
     held: dict[int, set[str]] = {}
-    for row, who in store.select(statement, (query_id, holder, time.time() if now is None else now)):
+    now = time.time() if now is None else now
+    for row, who in store.select(statement, (query_id, holder, now, now + _LONGEST_LEASE)):
         held.setdefault(row, set()).add(who)
     return held
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -95,6 +95,12 @@ class Store:
         """Move what was answered from ``project.db-wal`` into the file itself, as far as nobody is reading it."""
         with self._told():
             self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def copy_to(self, path: Path) -> None:
+        """Write the records of this moment into a new file, while others read and write."""
+        with self._told(), closing(sqlite3.connect(path)) as copy:
+            self.connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
 
     def _check_end(self, expected: int) -> None:
         """Whether all events are there that were committed; where nobody has counted yet, counting begins."""

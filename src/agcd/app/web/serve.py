@@ -11,6 +11,7 @@ import uvicorn
 
 from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings, allowed_hosts, check_address
+from agcd.app.web.repeating import Checkpointing, Repeating
 from agcd.app.web.server_state import ServerState
 from agcd.app.web.training import SelfTraining
 from agcd.errors import ConfigError
@@ -49,12 +50,12 @@ def serve(
     link = f"http://{shown}:{port}/login" + ("" if password else f"?token={secret}")
     say(f"Label here: {link}")
     say("Keep this window open; Ctrl-C ends the server, and nothing is lost.")
-    training = SelfTraining(server) if trains_itself else None
-    if training:
-        training.start()
+    by_itself: list[Repeating] = [Checkpointing(server), *([SelfTraining(server)] if trains_itself else [])]
+    for work in by_itself:
+        work.start()
     uvicorn.Server(config).run(sockets=[listening])
-    if training:
-        training.stop()
+    for work in by_itself:
+        work.stop()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-
 from agcd.app.jobs import Kind
 from agcd.app.snapshot import Snapshot
+from agcd.app.web.repeating import Repeating
 from agcd.app.web.server_state import ServerState
-from agcd.errors import AgcdError
 
-LOOK_SECONDS = 1.0
 FEWEST_NEW = 20
 """New labels and accepted pictures from which training is worth its time; and at least a quarter of the labels it
 knows, so that it becomes rarer as the project grows."""
-log = logging.getLogger("agcd")
 
 
-class SelfTraining:
+class SelfTraining(Repeating):
     """A thread that looks at the project once a second. One kind of work that failed is not tried again before people
     have said something new."""
 
     def __init__(self, server: ServerState) -> None:
+        super().__init__("training by itself")
         self.server = server
         server.trains_itself = True
-        self._end = threading.Event()
         self._tried: tuple[Kind, int] | None = None
-        self._thread = threading.Thread(target=self._run, name="agcd-training", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(LOOK_SECONDS):
-            try:
-                self.look()
-            except (AgcdError, OSError) as error:  # said where it belongs; the next look may find it mended
-                log.warning("training by itself: %s", error)
 
     def look(self) -> None:
         """Start what is due, if nothing runs."""
