@@ -25,7 +25,7 @@ from agcd.app.project import N_CLASSES, Project
 from agcd.app.store.seals import forget_last_event
 from agcd.app.store.store import Store
 from agcd.errors import AgcdError, ConfigError, DataError, StorageError
-from agcd.io import atomic_write, digest_bytes, digest_file, storage_error
+from agcd.io import aside_of, atomic_write, digest_file, remove_leftovers, storage_error
 from agcd.run_files import DONE
 
 MANIFEST = "backup.json"
@@ -77,14 +77,18 @@ def restore_backup(backup: Path, folder: Path, *, replace: bool = False) -> list
     if Jobs(folder).state().state == "running":
         raise ConfigError(f"{folder} is being trained: wait for it, or cancel it, and stop agcd serve.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".restore-") as scratch:
-            names = _unpack(backup, Path(scratch))
-            _check_unpacked(Path(scratch))
-            moved = _move_away(folder, names)
+        remove_leftovers(folder, older_than=0)
+        scratch = aside_of(folder / "restored")
+        scratch.mkdir(parents=True)
+        try:
+            names = _unpack(backup, scratch)
+            _check_unpacked(scratch)
+            moved = _move_away(folder)
             for name in sorted(names, key=lambda name: name == RECORDS):  # which marks the project as made, last
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (Path(scratch) / name).replace(folder / name)
+                (scratch / name).replace(folder / name)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
         raise storage_error(folder, error) from error
     return _next_steps(folder, moved)
@@ -132,14 +136,14 @@ def _check_unpacked(folder: Path) -> None:
     forget_last_event(folder / RECORDS)
 
 
-def _move_away(folder: Path, names: list[str]) -> Path | None:
+def _move_away(folder: Path) -> Path | None:
     """Put what a project at ``folder`` consists of aside; its caches of rounds, which may be others', go."""
     present = [path for name in (*_TOP, "runs") for path in sorted(folder.glob(f"{name}*")) if path.exists()]
     for cached in ("rounds", "atlas", "job", "export"):
         shutil.rmtree(folder / "cache" / cached, ignore_errors=True)
     if not present:
         return None
-    aside = folder / f"replaced-{datetime.now(UTC):%Y%m%d-%H%M%S}-{digest_bytes(json.dumps(names).encode())[3:7]}"
+    aside = folder / f"replaced-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
     aside.mkdir()
     for path in present:
         path.replace(aside / path.name)
