@@ -29,7 +29,7 @@ from agcd.arrays import margin_of
 from agcd.config import Config
 from agcd.errors import StorageError
 from agcd.features.rows import RowFeatures
-from agcd.io import atomic_write, read_sealed, remove_leftovers, write_json, write_sealed
+from agcd.io import atomic_write, read_sealed, remove_leftovers, storage_error, write_json, write_sealed
 from agcd.run_files import (
     CONFIG,
     DONE,
@@ -128,10 +128,17 @@ class RunStore(ABC):
     def opened(self, number: int, key: str) -> Iterator[StoredRun]:
         """The run of round ``number`` under ``key``, which no other process touches meanwhile."""
         folder = self.folder(number, key)
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / ".lock"):
+        lock = FileLock(folder / ".lock")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except OSError as error:
+            raise storage_error(folder, error) from error
+        try:
             remove_leftovers(folder, older_than=0)  # nobody else writes here now
             yield StoredRun(folder, key)
+        finally:
+            lock.release()
 
     def load_query(self, number: int, key: str) -> Query | None:
         """The stored query of round ``number``, if it is whole and was asked under the same ``key``."""

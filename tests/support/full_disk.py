@@ -35,7 +35,6 @@ def init(project: Path, images: Path) -> None:
 
 
 def extract(project: Path, images: Path) -> None:
-    shutil.rmtree(project / "cache", ignore_errors=True)
     with Project.open(project) as opened:
         row_features(opened)
 
@@ -113,6 +112,8 @@ def try_one(whole: Path, disk: Path, name: str, share: float, needs: dict[str, i
     project, images, work = disk / "project", whole.parent / "images", WORKS[name]
     if name != "init":
         shutil.copytree(whole, project)
+    if name == "extract":
+        shutil.rmtree(project / "cache")
     before = used(disk)
     if name not in needs:
         work(project, images)
@@ -157,6 +158,7 @@ def main(disk: Path, seed: int, n: int) -> None:
         full[name] += try_one(whole, disk, name, float(rng.uniform(0, 1)), needs)
         n_tried += 1
         assert n_tried < 20 * n, f"the disk is hardly ever full: {full}"
+    assert set(full) == set(WORKS), f"not all of it was tried on a full disk: {full}"
     print(dict(full))
 
 

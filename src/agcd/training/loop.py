@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from agcd.errors import StorageError, TrainingError
-from agcd.io import atomic_write, digest, digest_bytes
+from agcd.io import atomic_write, digest, digest_bytes, storage_error
 from agcd.rng import derive_seed
 from agcd.run_files import LOG
 from agcd.training.process_group import SINGLE_PROCESS, ProcessGroup
@@ -87,8 +87,11 @@ def not_finite(what: str) -> TrainingError:
 def _record_epoch(resumable: Resumable, run_dir: Path | None, line: dict[str, Any], echo: Log | None) -> None:
     """The checkpoint comes last: an epoch whose checkpoint is missing runs again, and its line is dropped then."""
     if run_dir:
-        with (run_dir / LOG).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        try:
+            with (run_dir / LOG).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise storage_error(run_dir / LOG, error) from error
     if echo:
         echo(line)
     if run_dir:
@@ -131,9 +134,11 @@ def epochs_done(run_dir: Path) -> int:
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Tensors and their facts in one safetensors file, so that neither travels without the other."""
     whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    # In one entry: safetensors writes several in an order that changes from run to run.
+    metadata = {"facts": json.dumps({**facts, "digest": _digest(whole, facts)})}
+    # By our own hand: on a full disk save_file raises an error of its own kind.
     with atomic_write(path) as aside:
-        # In one entry: safetensors writes several in an order that changes from run to run.
-        save_file(whole, aside, metadata={"facts": json.dumps({**facts, "digest": _digest(whole, facts)})})
+        aside.write_bytes(save(whole, metadata))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
