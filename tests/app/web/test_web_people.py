@@ -126,6 +126,7 @@ def test_a_thousand_guesses_at_once_are_not_all_looked_at(gate: Gate, monkeypatc
 
     statuses = [each.status for each in asyncio.run(flood())]
     assert (statuses.count(401), statuses.count(429), len(looked)) == (10, 990, 10)
+    assert call(gate, "GET", "/", JSON).status == 200
 
 
 def test_hashes_are_computed_outside_of_the_event_loop_and_only_so_many_wait(

@@ -81,24 +81,28 @@ class Login:
         return await self.check(decoded, guess, address)
 
     async def _check_person(self, name: str, guess: bytes, address: str) -> Person:
-        self._secrets.people_now()
         people = self._secrets.people
-        person = people.is_known(name, guess) if people else None
-        if person:
-            return person
-        self._count(address)
-        if self._n_waiting >= MAX_WAITING:
-            self._throttle.was_right(address)
-            raise Refused(503, "Many people log in at this moment: try again in a few seconds.", {"Retry-After": "5"})
-        self._n_waiting += 1
         try:
-            loop = asyncio.get_running_loop()
-            person = await loop.run_in_executor(self._hashing, people.check, name, guess) if people else None
-        finally:
-            self._n_waiting -= 1
+            person = people and (people.is_known(name, guess) or await self._hashed(people, name, guess, address))
+        except DataError as error:
+            raise Refused(503, str(error)) from None
         if person is None:
             raise Refused(401, "That is not the name and password of anybody here.")
-        self._throttle.was_right(address)
+        return person
+
+    async def _hashed(self, people: People, name: str, guess: bytes, address: str) -> Person | None:
+        """The person, if the password is right: worked out beside the event loop, one after the other."""
+        if self._n_waiting >= MAX_WAITING:
+            raise Refused(503, "Many people log in at this moment: try again in a few seconds.", {"Retry-After": "5"})
+        self._count(address)
+        self._n_waiting += 1
+        try:
+            work = asyncio.get_running_loop().run_in_executor(self._hashing, people.check, name, guess)
+            person = await work
+        finally:
+            self._n_waiting -= 1
+        if person:
+            self._throttle.was_right(address)
         return person
 
     def _count(self, address: str) -> None:

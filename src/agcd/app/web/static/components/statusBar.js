@@ -15,7 +15,7 @@ const SAVING_WORDS = {
   saving: "Saving…",
   retrying: "Not saved yet – retrying",
   offline: "No answer from the server – retrying",
-  "logged-out": "Logged out: log in in another tab, by the link of agcd serve or your password, then this page goes on",
+  "logged-out": "Logged out: open the new link of agcd serve in another tab, or log in there, then this page goes on",
 };
 const SHOW_SAVING_AFTER_MS = 300;
 
