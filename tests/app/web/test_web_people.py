@@ -205,6 +205,17 @@ def test_a_damaged_file_lets_nobody_in_but_the_token(gate: Gate, folder: Path, t
         people_of(folder)
 
 
+def test_a_file_that_is_damaged_while_a_password_is_checked_is_no_error_of_the_server(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(self: People, name: str, guess: bytes) -> None:
+        raise DataError("people.json is damaged.")
+
+    monkeypatch.setattr(People, "check", damaged)
+    answer = call(gate, "GET", "/", basic("ann", PASSWORDS["ann"]))
+    assert (answer.status, answer.error) == (503, "people.json is damaged.")
+
+
 def test_only_hashes_are_kept_and_only_their_owner_reads_them(folder: Path) -> None:
     kept = (folder / PEOPLE).read_text()
     assert not any(password in kept for password in PASSWORDS.values())

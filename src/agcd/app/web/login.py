@@ -81,9 +81,10 @@ class Login:
         return await self.check(decoded, guess, address)
 
     async def _check_person(self, name: str, guess: bytes, address: str) -> Person:
-        people = self._secrets.people
+        people, person = self._secrets.people, None
         try:
-            person = people and (people.is_known(name, guess) or await self._hashed(people, name, guess, address))
+            if people:
+                person = people.is_known(name, guess) or await self._hashed(people, name, guess, address)
         except DataError as error:
             raise Refused(503, str(error)) from None
         if person is None:
