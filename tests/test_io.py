@@ -55,7 +55,7 @@ def test_what_was_changed_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not what was stored"):
         read_sealed(tmp_path / "a.json")
     damage(tmp_path / "a.json", "truncate")
-    with pytest.raises(ValueError, match="Unterminated|Expecting"):
+    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
         read_sealed(tmp_path / "a.json")
     write_json(tmp_path / "a.json", {"n": 7})
     assert read_sealed(tmp_path / "a.json") == {"n": 7}, "earlier versions had no seal"

@@ -105,9 +105,9 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path} could not be written: {error.strerror or error}.")
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, private: bool = False) -> None:
     """Store ``value`` as readable JSON, whole or not at all."""
-    with atomic_write(path) as aside:
+    with atomic_write(path, private=private) as aside:
         aside.write_text(json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -115,9 +115,9 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def write_sealed(path: Path, value: dict[str, Any]) -> None:
-    """``write_json`` with the digest of the value inside, for files that hold results."""
-    write_json(path, {**value, _SEAL: digest(value)})
+def write_sealed(path: Path, value: dict[str, Any], *, private: bool = False) -> None:
+    """``write_json`` with the digest of the value inside, for files that nobody edits by hand."""
+    write_json(path, {**value, _SEAL: digest(value)}, private=private)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

@@ -61,8 +61,9 @@ def test_backup_and_restore(tmp_path: Path) -> None:
     restored = invoke("restore", file, tmp_path / "again")
     assert restored.stdout == f"next: agcd serve {tmp_path / 'again'}\n"
     said = invoke("status", tmp_path / "again").stdout
-    assert said
-    assert invoke("status", project).stdout.startswith(said), "only how good the names are waits for the pictures"
+    assert "what the page shows of the last one is lost: training makes it again" in said
+    assert invoke("train", tmp_path / "again").exit_code == 0
+    assert invoke("status", tmp_path / "again").stdout == invoke("status", project).stdout
 
 
 READS = """

@@ -25,6 +25,8 @@ class Call:
     chunks: tuple[bytes, ...] = (b"",)
     hangs: bool = False
     """Whether the body never ends."""
+    client: str = "127.0.0.1"
+    """The address that the request comes from."""
     messages: list[Message] = field(default_factory=list)
     n_read: int = 0
     scope: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +46,7 @@ class Call:
             "query_string": query.encode("latin-1"),
             "root_path": "",
             "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs],
-            "client": ("127.0.0.1", 50000),
+            "client": (self.client, 50000),
             "server": ("127.0.0.1", 8000),
         }
         await app(self.scope, self._receive, self._store)

@@ -114,6 +114,22 @@ class Site:
 
     def visitor(self, who: str = "me", **options: Any) -> Page:
         """A page in a browser of its own, logged in by the link."""
+        page = self._page(who, options)
+        page.goto(self.server.link)
+        page.wait_for_url(re.compile("/(label|start)$"))
+        return page
+
+    def person(self, name: str, password: str, **options: Any) -> Page:
+        """A page in a browser of its own, logged in by name; the browser remembers that somebody else has answered."""
+        page = self._page("me", options)
+        page.goto(f"{self.server.url}/login")
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Password").fill(password)
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile("/(label|start)$"))
+        return page
+
+    def _page(self, who: str, options: dict[str, Any]) -> Page:
         options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce"} | options
         context = self.browser.new_context(**options)
         context.set_default_timeout(SECONDS * 1000)
@@ -122,8 +138,6 @@ class Site:
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
         page.on("dialog", self._dialog)
-        page.goto(self.server.link)
-        page.wait_for_url(re.compile("/(label|start)$"))
         return page
 
     def _console(self, message: ConsoleMessage) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from agcd.app.web.auth import Gate, GateSettings, allowed_hosts
+from agcd.app.web.addresses import allowed_hosts
+from agcd.app.web.auth import Gate, GateSettings
 from support.asgi_client import call
 
 HOST = "127.0.0.1:8000"
@@ -41,7 +42,7 @@ class Echo:
 
 
 def make_gate(app: Any = None, clock: Callable[[], float] = lambda: 0.0, **settings: Any) -> Gate:
-    values = {"secret": SECRET, "hosts": allowed_hosts("127.0.0.1", 8000), **settings}
+    values = {"token": SECRET, "hosts": allowed_hosts("127.0.0.1", 8000), **settings}
     return Gate(app or Echo(), GateSettings(**values), clock)
 
 

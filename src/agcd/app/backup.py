@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agcd import __version__
-from agcd.app.create import CONFIG, HEALTH, RECORDS, read_settings
+from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_settings
 from agcd.app.jobs import Jobs
 from agcd.app.project import N_CLASSES, Project
 from agcd.app.store.seals import forget_last_event
@@ -29,7 +29,6 @@ from agcd.io import aside_of, atomic_write, digest_file, remove_leftovers, stora
 from agcd.run_files import DONE
 
 MANIFEST = "backup.json"
-PEOPLE = "people.json"
 _TOP = (CONFIG, RECORDS, N_CLASSES, HEALTH, PEOPLE)
 _MEMBER = re.compile(rf"({'|'.join(map(re.escape, _TOP))}|runs/[0-9]{{3,9}}/[a-z]+\.(json|jsonl|parquet|safetensors))")
 _MANIFEST_BYTES = 64 * 2**20

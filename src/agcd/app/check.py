@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
-from agcd.app.create import CONFIG, HEALTH, RECORDS, read_settings
+from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_settings
 from agcd.app.jobs import Jobs
 from agcd.app.labels import LabelView
 from agcd.app.project import N_CLASSES
@@ -137,6 +137,12 @@ def _settings(folder: Path) -> Iterator[Finding]:
         except ValueError:
             remedy = "the number of classes is that of the first round, or estimated again"
             yield Finding(estimate, "is damaged", remedy, estimate.unlink)
+    people = folder / PEOPLE
+    if people.exists():
+        try:
+            read_sealed(people)
+        except ValueError:
+            yield Finding(people, "is damaged", f"mend it, or delete it and add everybody anew, or {_RESTORE}")
     health = folder / HEALTH
     if health.exists():
         try:

@@ -24,7 +24,7 @@ from agcd.errors import ConfigError, DataError
 from agcd.io import atomic_write, read_json, write_json
 from agcd.types import UNLABELLED, Dataset
 
-CONFIG, RECORDS, HEALTH = "agcd.toml", "project.db", "health.json"
+CONFIG, RECORDS, HEALTH, PEOPLE = "agcd.toml", "project.db", "health.json", "people.json"
 
 
 def create_project(

@@ -103,9 +103,14 @@ class Snapshot:
     @cached_property
     def is_due(self) -> bool:
         """Whether there is something to train: a first or broken-off round, new labels, or a view that was deleted."""
-        if self.learned is None or self.in_training or self.round is None or self.round.number < self.n_finished - 1:
+        if self.learned is None or self.in_training or self.lacks_view:
             return True
         return self.labels.teaches_more_than(self.learned)
+
+    @property
+    def lacks_view(self) -> bool:
+        """Whether cache/ has lost what the page shows of the last finished round: training makes it again."""
+        return self.n_finished > 0 and (self.round is None or self.round.number < self.n_finished - 1)
 
     @property
     def n_new_labels(self) -> int:

@@ -51,6 +51,8 @@ class Status:
     n_finished: int
     in_training: bool
     is_due: bool
+    lacks_view: bool
+    """Whether cache/ has lost what the page shows of the last round."""
     n_new_answers: int
     """Labels that no round has learned from yet."""
     n_slots_fixed: bool
@@ -70,6 +72,8 @@ class Status:
         """The same in words."""
         if self.in_training:
             state = f"round {self.n_finished} was begun and is not finished"
+        elif self.lacks_view:
+            state = "what the page shows of the last one is lost: training makes it again"
         else:
             state = "labels have changed since: train the next one" if self.is_due else "nothing new to learn"
         looked_for = f"{self.n_slots} looked for" if self.n_slots else "how many there are is not estimated yet"
@@ -118,6 +122,7 @@ def status_of(project: Project, snapshot: Snapshot | None = None) -> Status:
         n_finished=snapshot.n_finished,
         in_training=snapshot.in_training,
         is_due=snapshot.is_due,
+        lacks_view=snapshot.lacks_view,
         n_new_answers=snapshot.n_new_labels,
         n_slots_fixed=0 in snapshot.runs,
         agreement=labels.agreement,

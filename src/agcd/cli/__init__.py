@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from agcd.cli import about, bench, data, demo, estimate, labelling, paper, project, serve, upkeep
+from agcd.cli import about, bench, data, demo, estimate, labelling, paper, people, project, serve, upkeep
 from agcd.errors import AgcdError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -42,6 +42,7 @@ for command in _COMMANDS:
     app.command()(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(data.app, name="data")
+app.add_typer(people.app, name="people")
 
 
 @app.callback()

@@ -1,11 +1,9 @@
-"""Bodies are small, paths are plain, and the server listens only where the user means it to."""
+"""Bodies are small, and paths are plain."""
 
 from __future__ import annotations
 
 import pytest
 
-from agcd.app.web.auth import allowed_hosts, check_address
-from agcd.errors import ConfigError
 from support.asgi_client import call
 from support.gates import BEARER, CHANGING, FORM, HOST, JSON, METHODS, make_gate, seen
 
@@ -122,48 +120,3 @@ def test_paths_that_climb_or_smuggle_are_not_found_even_with_the_secret(method: 
 )
 def test_ordinary_paths_pass(target: str) -> None:
     assert call(make_gate(), "GET", target, BEARER).status == 200
-
-
-# ----------------------------------------------------------------------------------------------------- addresses
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]", "LOCALHOST"])
-def test_the_loopback_goes_by_three_names(host: str) -> None:
-    names = {"127.0.0.1:8000", "localhost:8000", "[::1]:8000"}
-    assert allowed_hosts(host, 8000) == names
-    assert allowed_hosts(host, 80) == {"127.0.0.1:80", "localhost:80", "[::1]:80", "127.0.0.1", "localhost", "[::1]"}
-
-
-def test_another_address_goes_by_itself_and_by_the_names_given() -> None:
-    assert allowed_hosts("192.0.2.7", 8000) == {"192.0.2.7:8000"}
-    assert allowed_hosts("2001:DB8::7", 8000) == {"[2001:db8::7]:8000"}
-    given = allowed_hosts("192.0.2.7", 8000, ["Labels.example", "labels.example:443"])
-    assert given == {"192.0.2.7:8000", "labels.example", "labels.example:8000", "labels.example:443"}
-    assert allowed_hosts("0.0.0.0", 8000) == allowed_hosts("127.0.0.1", 8000), "all addresses include the loopback"
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "::1"])
-def test_this_machine_needs_no_password_of_the_user(host: str) -> None:
-    check_address(host, allow_remote=False, secret=None)
-
-
-@pytest.mark.parametrize(
-    "host", ["0.0.0.0", "::", "", "192.0.2.7", "labels.example", "127.1", "localhost.evil.example"]
-)
-@pytest.mark.parametrize(
-    ("allow_remote", "secret", "words"),
-    [
-        (False, None, "--allow-remote"),
-        (False, "long-enough-password", "--allow-remote"),
-        (True, None, "none was given"),
-        (True, "", "none was given"),
-        (True, "elevenchars", "this one has 11"),
-    ],
-)
-def test_other_machines_need_a_flag_and_a_password(
-    host: str, allow_remote: bool, secret: str | None, words: str
-) -> None:
-    with pytest.raises(ConfigError, match=words) as caught:
-        check_address(host, allow_remote, secret)
-    assert str(caught.value).endswith(".")
-    check_address(host, allow_remote=True, secret="twelve-chars")

@@ -121,6 +121,14 @@ def test_a_change_by_cookie_must_come_from_our_page(method: str, proof: dict[str
     assert len(seen(gate)) == (status == 200)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_where_browsers_come_by_https_a_page_that_came_by_http_is_another_site(method: str) -> None:
+    gate = make_gate(secure=True)
+    assert call(gate, method, "/api/v1/state", {**BEARER, "origin": ORIGIN}).status == 403
+    assert seen(gate) == []
+    assert call(gate, "POST", "/api/v1/answers", {**logged_in(gate), "origin": f"https://{HOST}"}).status == 200
+
+
 @pytest.mark.parametrize("method", CHANGING)
 def test_a_change_by_bearer_needs_no_origin(method: str) -> None:
     assert call(make_gate(), method, "/api/v1/answers", BEARER).status == 200

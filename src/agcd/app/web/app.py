@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from agcd import __version__
 from agcd.app.web import pictures
-from agcd.app.web.auth import Gate, GateSettings
+from agcd.app.web.auth import PERSON, Gate, GateSettings
 from agcd.app.web.routes import classes, folders, gallery, jobs, questions, review
 from agcd.app.web.server_state import ServerState
 from agcd.app.web.templates import render
@@ -82,10 +82,12 @@ def _pages(server: ServerState) -> APIRouter:
     return router
 
 
-def _page(server: ServerState, page: str, title: str) -> Callable[[], HTMLResponse]:
-    return lambda: HTMLResponse(
-        render("shell.html.j2", page=page, title=title, pages=PAGES, project=server.project.name)
-    )
+def _page(server: ServerState, page: str, title: str) -> Callable[[Request], HTMLResponse]:
+    def answer(request: Request) -> HTMLResponse:
+        person, name = request.scope.get(PERSON), server.project.name
+        return HTMLResponse(render("shell.html.j2", page=page, title=title, pages=PAGES, project=name, person=person))
+
+    return answer
 
 
 async def _known(_: Request, error: Exception) -> Response:

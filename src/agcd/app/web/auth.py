@@ -1,4 +1,4 @@
-"""The gate before the whole application: what reaches a route comes from our own page or knows the secret.
+"""The gate before the whole application: what reaches a route comes from our own page or knows a secret.
 
 Every rule holds for every method. A browser on this machine is an attacker's tool as well as the user's: any site
 may send it here, so Host (DNS rebinding), Origin and Sec-Fetch-Site (other sites) are looked at before anything else.
@@ -6,24 +6,21 @@ may send it here, so Host (DNS rebinding), Origin and Sec-Fetch-Site (other site
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-import math
-import re
-import secrets
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agcd.app.web.login import Login, Render, Secrets
+from agcd.app.web.people import People, Person
 from agcd.app.web.request_checks import (
     LOGIN,
+    LOGOUT,
     READING,
     Refused,
     body_limit,
@@ -34,86 +31,14 @@ from agcd.app.web.request_checks import (
     read_body,
     sole,
 )
+from agcd.app.web.roles import check_role, check_who
 from agcd.app.web.templates import render
 from agcd.errors import ConfigError
-from agcd.io import digest_bytes
 
 FORM = "application/x-www-form-urlencoded"
 MAX_FORM = 4096
 """Bytes of a login form; a password and its percent signs fit easily."""
 MAX_FIELDS = 8
-Render = Callable[..., str]
-
-
-class Throttle:
-    """At most ``limit`` wrong guesses in any ``window`` seconds, whoever makes them."""
-
-    def __init__(self, clock: Callable[[], float], limit: int = 10, window: float = 60.0) -> None:
-        self._clock, self._limit, self._window = clock, limit, window
-        self._failures: deque[float] = deque()
-
-    def wait(self) -> int:
-        """Whole seconds until the next guess is allowed; 0 means now."""
-        now = self._clock()
-        while self._failures and now - self._failures[0] >= self._window:
-            self._failures.popleft()
-        return 0 if len(self._failures) < self._limit else math.ceil(self._failures[0] + self._window - now)
-
-    def fail(self) -> None:
-        """Count one wrong guess."""
-        self._failures.append(self._clock())
-
-
-class Login:
-    """One secret for everybody, and one session that lasts as long as the server runs."""
-
-    def __init__(self, secret: str, secure: bool, render: Render, clock: Callable[[], float]) -> None:
-        self._secret, self._secure, self._render = secret.encode(), secure, render
-        self._session = secrets.token_urlsafe(32).encode()
-        self._throttle = Throttle(clock)
-
-    def check(self, guess: bytes) -> None:
-        """Refuse a wrong secret, and for a while every secret once too many were wrong."""
-        if wait := self._throttle.wait():
-            sentence = f"Too many wrong passwords: try again in {wait} seconds."
-            raise Refused(429, sentence, {"Retry-After": str(wait)})
-        if not hmac.compare_digest(guess, self._secret):
-            self._throttle.fail()
-            raise Refused(401, "That is not the password of this server.")
-
-    def knows(self, cookies: Iterable[str], host: str) -> bool:
-        """Whether one of the Cookie headers holds our session.
-
-        Any one will do: servers at other ports of this machine can set a cookie of the same name beside ours.
-        """
-        pairs = (pair.strip().partition("=") for header in cookies for pair in header.split(";"))
-        values = [value for name, _, value in pairs if name == cookie_name(host)]
-        return any(hmac.compare_digest(value.encode(), self._session) for value in values)
-
-    def form(self, sentence: str = "", status: int = 200, headers: dict[str, str] | None = None) -> Response:
-        """The page that asks for the secret; ``sentence`` says why it asks again.
-
-        With no-referrer browsers send this form with the origin "null", which could be anybody's.
-        """
-        page = self._render("login.html.j2", error=sentence)
-        return HTMLResponse(page, status, {"Referrer-Policy": "same-origin", **(headers or {})})
-
-    def welcome(self, host: str) -> Response:
-        """The cookie, on a page that leads on to the start.
-
-        Not a redirect: after a click on another site browsers would follow it without a strict cookie.
-        """
-        response = HTMLResponse(self._render("welcome.html.j2"))
-        response.set_cookie(
-            cookie_name(host), self._session.decode(), path="/", secure=self._secure, httponly=True, samesite="strict"
-        )
-        return response
-
-
-def cookie_name(host: str) -> str:
-    """A name of its own for each server: browsers share cookies between all ports of a machine."""
-    port = host.rpartition(":")[2]
-    return f"agcd_session_{port if port.isdecimal() else digest_bytes(host.encode())[3:11]}"
 
 
 def sole_field(data: bytes, name: str) -> bytes | None:
@@ -143,18 +68,18 @@ UNLESS_SET = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 PUBLIC = frozenset({"/static/style.css", "/static/favicon.svg"})
 """What the login page itself needs."""
 ALLOW = "GET, HEAD, POST, PUT, PATCH, DELETE"
-MIN_PASSWORD = 12
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-WILDCARDS = ("0.0.0.0", "::", "")
-"""Addresses that stand for all of a machine, the loopback included."""
+PERSON = "agcd.person"
+"""Where a request's scope holds the person who is logged in, None for whoever has the token or the password."""
 
 
 @dataclass(frozen=True)
 class GateSettings:
     """What the gate must know; ``hosts`` are the allowed Host headers, in lower case and with their port."""
 
-    secret: str = field(repr=False)
+    token: str = field(repr=False)
     hosts: frozenset[str]
+    password: str | None = field(default=None, repr=False)
+    people: People | None = None
     secure: bool = False
     """Whether browsers come by https: the cookie then travels no other way."""
     max_body: int = 4 * 2**20
@@ -165,7 +90,7 @@ class GateSettings:
     render: Render = render
 
     def __post_init__(self) -> None:
-        if not self.secret:
+        if not self.token or self.password == "":
             raise ConfigError("The page needs a secret: an empty one would let everybody in.")
 
 
@@ -174,7 +99,8 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: GateSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.app, self.settings = app, settings
-        self._login = Login(settings.secret, settings.secure, settings.render, clock)
+        secrets = Secrets(settings.token, settings.password, settings.people)
+        self._login = Login(secrets, settings.secure, settings.render, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -198,44 +124,69 @@ class Gate:
         query = _taken_query(scope)
         method, path, headers = scope["method"], scope["path"], Headers(scope=scope)
         host = checked_host(headers, self.settings.hosts)
-        is_ours = is_sent_by_our_page(method, path, headers, host)
+        is_ours = is_sent_by_our_page(method, path, headers, host, self.settings.secure)
         if is_hostile(path):
             raise Refused(404, "There is no such page.")
         if method == "OPTIONS":
             raise Refused(405, "OPTIONS is not answered: other sites have no business here.", {"Allow": ALLOW})
         limit = body_limit(method, path, headers, self.settings.max_body)
+        address = scope["client"][0] if scope.get("client") else ""
         if path == LOGIN:
-            return self._log_in(host, await self._secret_in(method, headers, query, receive))
-        if not (method in READING and path in PUBLIC):
-            self._authenticate(method, headers, host, is_ours)
-        return _replayed(self.app, await read_body(receive, limit, self.settings.body_seconds))
+            return await self._log_in(method, headers, host, query, receive, address)
+        if path == LOGOUT:
+            return await self._log_out(method, headers, host, is_ours, receive)
+        if method in READING and path in PUBLIC:
+            return _replayed(self.app, await read_body(receive, limit, self.settings.body_seconds))
+        person = await self._authenticate(method, headers, host, is_ours, address)
+        if person:
+            check_role(person, method, path)
+        body = await read_body(receive, limit, self.settings.body_seconds)
+        if person:
+            check_who(person, method, path, scope.get("query_string", b""), body)
+        scope[PERSON] = person
+        return _replayed(self.app, body)
 
-    def _authenticate(self, method: str, headers: Headers, host: str, is_ours: bool) -> None:
-        """By the secret in a header, which no other site can know, or by the cookie of a browser."""
+    async def _authenticate(
+        self, method: str, headers: Headers, host: str, is_ours: bool, address: str
+    ) -> Person | None:
+        """By a secret in a header, which no other site can know, or by the cookie of a browser."""
         scheme, _, word = (sole(headers, "authorization") or "").partition(" ")
         if scheme.lower() == "bearer":
-            self._login.check(word.strip().encode("latin-1"))
-        elif not self._login.knows(headers.getlist("cookie"), host):
-            raise Refused(401, "Log in first: open the link that agcd serve printed, or give its password.")
-        elif method not in READING and not is_ours:
+            return await self._login.check("", word.strip().encode("latin-1"), address)
+        if scheme.lower() == "basic":
+            return await self._login.check_basic(word.strip(), address)
+        person = self._login.visitor(headers.getlist("cookie"), host)
+        if method not in READING and not is_ours:
             raise Refused(403, "A change by cookie must come from our own page and carry its Origin.")
+        return person
 
-    async def _secret_in(self, method: str, headers: Headers, query: bytes, receive: Receive) -> bytes | None:
-        """The secret that a login form or a login link brings; None if the form is only asked for."""
+    async def _log_in(
+        self, method: str, headers: Headers, host: str, query: bytes, receive: Receive, address: str
+    ) -> Response:
+        """By a link, which only ever holds the token, or by the form, which is shown where neither is sent."""
+        person: Person | None = None
         if method in READING:
-            return sole_field(query, "token") if method == "GET" else None
-        if method != "POST":
+            token = sole_field(query, "token") if method == "GET" else None
+            if token is None:
+                return self._login.form()
+            self._login.check_token(token)
+        elif method != "POST":
             raise Refused(405, "The login is read or posted.", {"Allow": "GET, HEAD, POST"})
-        if media_type(headers) != FORM:
+        elif media_type(headers) != FORM:
             raise Refused(415, f"A login is sent as {FORM}.")
-        body = await read_body(receive, MAX_FORM, self.settings.body_seconds)
-        return sole_field(body, "secret") or b""
+        else:
+            body = await read_body(receive, MAX_FORM, self.settings.body_seconds)
+            name, secret = (sole_field(body, each) or b"" for each in ("name", "secret"))
+            person = await self._login.check(name.decode().strip(), secret, address)
+        return self._login.welcome(person, headers.getlist("cookie"), host)
 
-    def _log_in(self, host: str, secret: bytes | None) -> Response:
-        if secret is None:
-            return self._login.form()
-        self._login.check(secret)
-        return self._login.welcome(host)
+    async def _log_out(self, method: str, headers: Headers, host: str, is_ours: bool, receive: Receive) -> Response:
+        if method != "POST":
+            raise Refused(405, "A logout is posted.", {"Allow": "POST"})
+        if not is_ours:
+            raise Refused(403, "A logout must come from our own page and carry its Origin.")
+        await read_body(receive, MAX_FORM, self.settings.body_seconds)
+        return self._login.log_out(headers.getlist("cookie"), host)
 
     def _refusal(self, scope: Scope, refused: Refused) -> Response:
         """The login page where logging in helps a person, JSON for everything else."""
@@ -281,37 +232,3 @@ def _taken_query(scope: Scope) -> bytes:
         return b""
     query, scope["query_string"] = scope.get("query_string", b""), b""
     return bytes(query)
-
-
-def allowed_hosts(host: str, port: int, names: Iterable[str] = ()) -> frozenset[str]:
-    """The Host headers under which a server at ``host`` is meant; ``names`` are others that the user gives."""
-    bare = host.lower().strip("[]")
-    is_loopback = bare in ("127.0.0.1", "localhost", "::1", *WILDCARDS)
-    own = LOOPBACK if is_loopback else frozenset({f"[{bare}]" if ":" in bare else bare})
-    allowed = {f"{spelling}:{port}" for spelling in own}
-    if port in (80, 443):  # browsers leave these out
-        allowed.update(own)
-    for name in map(str.lower, names):
-        allowed.update({name} if re.search(r":[0-9]+$", name) else {name, f"{name}:{port}"})
-    return frozenset(allowed)
-
-
-def check_address(host: str, allow_remote: bool, secret: str | None) -> None:
-    """Refuse to serve other machines unless the user asked for it and chose a password."""
-    if _is_loopback(host):
-        return
-    if not allow_remote:
-        raise ConfigError(
-            f"Other machines could open the page at {host or 'all addresses'}: serve at 127.0.0.1, "
-            "or allow it with --allow-remote and a password."
-        )
-    if not secret or len(secret) < MIN_PASSWORD:
-        given = f"this one has {len(secret)}" if secret else "none was given"
-        raise ConfigError(f"A page for other machines needs a password of at least {MIN_PASSWORD} characters; {given}.")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host.lower() == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-LOGIN = "/login"
+LOGIN, LOGOUT = "/login", "/logout"
 READING = frozenset({"GET", "HEAD"})
 HOSTILE = re.compile(r"\.\.|[\\\x00-\x1f\x7f-\x9f]")
 
@@ -31,9 +31,10 @@ def checked_host(headers: Headers, hosts: frozenset[str]) -> str:
     return named[0]
 
 
-def is_sent_by_our_page(method: str, path: str, headers: Headers, host: str) -> bool:
+def is_sent_by_our_page(method: str, path: str, headers: Headers, host: str, secure: bool = False) -> bool:
     """Whether the browser vouches for that; what another site sent is refused.
 
+    Where browsers come by https, a page that came by http is another site: anybody on the way may have written it.
     A person may come from the address bar ("none"), and to the login by a link on any site: it needs a token anyway.
     """
     site, origin = sole(headers, "sec-fetch-site"), sole(headers, "origin")
@@ -45,7 +46,7 @@ def is_sent_by_our_page(method: str, path: str, headers: Headers, host: str) -> 
         raise Refused(403, "Another site sent this: open the page from the address bar.")
     if origin is None or (origin == "null" and is_ours):  # browsers hide the origin of forms from no-referrer pages
         return is_ours
-    if origin not in (f"http://{host}", f"https://{host}"):
+    if origin != f"https://{host}" and (secure or origin != f"http://{host}"):
         raise Refused(403, "Another site sent this: only our own page may.")
     return True
 

@@ -28,6 +28,15 @@ export function auditDone({ held_by_others: n }, release) {
       h("a", { href: "/label" }, "Go on labelling")));
 }
 
+/** For a person who may look and not label. */
+export function looksOnly() {
+  return panel("You may look, but not label",
+    h("p", { class: "muted" }, "Whoever manages this project can give you the role “label”."),
+    h("p", { class: "ending-links" },
+      h("a", { class: "button primary", href: "/classes" }, "See the classes"),
+      h("a", { href: "/grid" }, "See the pictures"), h("a", { href: "/rounds" }, "See the progress")));
+}
+
 /**
  * The server refused to give a question; the sentence was shown already.
  * @param {() => unknown} tryAgain

@@ -1,6 +1,6 @@
 /** What every page has: the strip under the navigation, and messages about what was refused or failed. */
 
-import { LONGEST_PERSON, onWho, setWho, who } from "../lib/annotator.js";
+import { isNamed, LONGEST_PERSON, onWho, setWho, who } from "../lib/annotator.js";
 import { byId, setText } from "../lib/dom.js";
 import { onRefusal, onSaving } from "../lib/net.js";
 import { onFigures, onState, refreshState, watchJob } from "../lib/polling.js";
@@ -15,7 +15,7 @@ const SAVING_WORDS = {
   saving: "Saving…",
   retrying: "Not saved yet – retrying",
   offline: "No answer from the server – retrying",
-  "logged-out": "Logged out: open the new link of agcd serve in another tab, then this page goes on",
+  "logged-out": "Logged out: open the new link of agcd serve in another tab, or log in there, then this page goes on",
 };
 const SHOW_SAVING_AFTER_MS = 300;
 
@@ -107,7 +107,7 @@ export function startStatusBar() {
   onState(showState);
   onFigures(showFigures);
   onWho((name) => setText(part("who"), name));
-  part("who").parentElement?.addEventListener("click", askWho);
+  if (!isNamed) part("who").parentElement?.addEventListener("click", askWho);
   showSaving();
   guardUnsaved();
   announceFailures();

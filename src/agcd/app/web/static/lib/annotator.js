@@ -12,7 +12,19 @@ function cleanName(text) {
   return typeof text === "string" ? text.trim().slice(0, LONGEST_PERSON) : "";
 }
 
-const person = new Signal(cleanName(kept.get("who")) || "me");
+/**
+ * What the server says about who is logged in.
+ * @param {"person" | "role"} name
+ */
+function told(name) {
+  return globalThis.document?.querySelector(`meta[name="agcd-${name}"]`)?.getAttribute("content") ?? null;
+}
+
+/** Whether the person is logged in by name: then every answer carries it, and nothing here changes that. */
+export const isNamed = told("person") !== null;
+/** Whether the person may look and do nothing else. */
+export const onlyLooks = told("role") === "view";
+const person = new Signal(told("person") ?? (cleanName(kept.get("who")) || "me"));
 
 /** The name of the person, as stored with every answer. */
 export function who() {
@@ -24,7 +36,7 @@ export function who() {
  * @param {string} name
  */
 export function setWho(name) {
-  if (!cleanName(name)) return;
+  if (isNamed || !cleanName(name)) return;
   kept.set("who", cleanName(name));
   person.set(cleanName(name));
 }

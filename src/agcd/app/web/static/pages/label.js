@@ -2,7 +2,7 @@
 
 import { labels, signed, undoneWords } from "../components/changes.js";
 import { copyPath } from "../components/copyPath.js";
-import { allAnswered, auditDone, notReady, trouble } from "../components/ending.js";
+import { allAnswered, auditDone, looksOnly, notReady, trouble } from "../components/ending.js";
 import { jobPanel } from "../components/jobPanel.js";
 import { actionButton, bindKeys, relabel } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
@@ -11,7 +11,7 @@ import { askSameClass, N_ASKED } from "../components/sameClassDialog.js";
 import { startStatusBar } from "../components/statusBar.js";
 import { prefetch } from "../components/thumb.js";
 import { toast } from "../components/toast.js";
-import { holder, who } from "../lib/annotator.js";
+import { holder, onlyLooks, who } from "../lib/annotator.js";
 import { delay } from "../lib/async.js";
 import { byId, h, replace, setText } from "../lib/dom.js";
 import { api } from "../lib/net.js";
@@ -89,11 +89,11 @@ class LabelPage {
     const mine = this.turn;
     this.card = null;
     this.view.showComing(upcoming.find((picture) => !this.underWay.has(picture.row)));
-    const card = await this.askServer().catch(() => null);
+    const card = onlyLooks ? null : await this.askServer().catch(() => null);
     if (mine !== this.turn) return;
     if (card) return this.show(card);
     this.tools.dataset.mode = "ending";
-    replace(this.stage, trouble(() => this.next()));
+    replace(this.stage, onlyLooks ? looksOnly() : trouble(() => this.next()));
   }
 
   /** @param {Card} card */
