@@ -98,6 +98,11 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def is_fault_of_disk(error: OSError) -> bool:
+    """Whether the disk is full, failing or not ours to write: the fault of the surroundings, and not of the program."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
+
+
 def storage_error(path: Path, error: OSError) -> StorageError:
     """What went wrong on the disk, in one sentence."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

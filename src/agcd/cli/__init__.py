@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 
 import typer
 
 from agcd.cli import about, bench, data, demo, estimate, labelling, paper, people, project, serve, upkeep
 from agcd.errors import AgcdError
+from agcd.io import is_fault_of_disk, storage_error
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 _COMMANDS = (
@@ -58,6 +60,11 @@ def main() -> None:
         app()
     except AgcdError as error:
         print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if not is_fault_of_disk(error):
+            raise
+        print(f"error: {storage_error(Path(error.filename or 'a file'), error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("stopped; run the same command again to continue", file=sys.stderr)
