@@ -11,6 +11,7 @@ import uvicorn
 
 from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings, allowed_hosts, check_address
+from agcd.app.web.connections import Limits, Listener, limited, raise_descriptor_limit
 from agcd.app.web.server_state import ServerState
 from agcd.app.web.training import SelfTraining
 from agcd.errors import ConfigError
@@ -44,8 +45,11 @@ def serve(
     secret = password or secrets.token_urlsafe(24)
     shown = host if ":" not in host else f"[{host}]"
     app = make_app(server, GateSettings(secret, allowed_hosts(host, port, names)))
+    http = limited(Limits.for_descriptors(raise_descriptor_limit()))
     # No access log: the link with the token would be in it.
-    config = uvicorn.Config(app, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=30)
+    config = uvicorn.Config(
+        app, http=http, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=30
+    )
     link = f"http://{shown}:{port}/login" + ("" if password else f"?token={secret}")
     say(f"Label here: {link}")
     say("Keep this window open; Ctrl-C ends the server, and nothing is lost.")
@@ -60,8 +64,7 @@ def serve(
 def _listen(host: str, port: int) -> socket.socket:
     """A socket of our own, so that port 0 can choose a free one and a taken one is a sentence."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio sends answers at once (TCP_NODELAY) only where it is: else they take 40 ms.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = Listener(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
