@@ -11,6 +11,7 @@ from agcd.app.create import set_n_classes
 from agcd.app.export.files import export_file, light_files
 from agcd.app.jobs import JobState, export_folder
 from agcd.app.web import schemas
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError
 
@@ -28,7 +29,7 @@ _TYPES = {
 
 def routes(server: ServerState) -> APIRouter:
     """The work of one project, and its files."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     for add in (_jobs, _files):
         add(router, server)
     return router
