@@ -19,8 +19,6 @@ ERRORS = {
     429: "Too many wrong tokens: `Retry-After` says how long to wait.",
     503: "Too many connections are open.",
 }
-_OF_BODIES = (408, 415)
-_OF_VALUES = (422,)
 _ERROR = "Error"
 _SCHEMES = {
     "token": {
@@ -53,17 +51,16 @@ def described(schema: dict[str, Any]) -> dict[str, Any]:
     }
     schema["security"] = [{name: []} for name in _SCHEMES]
     for methods in schema["paths"].values():
-        for operation in methods.values():
-            _add_errors(operation)
+        for method, operation in methods.items():
+            _add_errors(method, operation)
+    schema["paths"]["/image/{row}"]["get"]["responses"]["304"] = {"description": "What the browser has is up to date."}
     return schema
 
 
-def _add_errors(operation: dict[str, Any]) -> None:
-    has_body = "requestBody" in operation
-    has_values = has_body or bool(operation.get("parameters"))
+def _add_errors(method: str, operation: dict[str, Any]) -> None:
     own = operation["responses"]
     for status in ERRORS:
-        if (has_body or status not in _OF_BODIES) and (has_values or status not in _OF_VALUES):
+        if _may_answer(status, method, operation):
             own.setdefault(str(status), {})
     for status, response in own.items():
         if int(status) >= 400:
@@ -71,3 +68,9 @@ def _add_errors(operation: dict[str, Any]) -> None:
             if status == "422" or "description" not in response:
                 response["description"] = ERRORS[int(status)]
     operation["responses"] = dict(sorted(own.items()))
+
+
+def _may_answer(status: int, method: str, operation: dict[str, Any]) -> bool:
+    if status == 415:
+        return method != "get"
+    return status != 422 or "requestBody" in operation or "parameters" in operation

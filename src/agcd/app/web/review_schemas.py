@@ -118,7 +118,7 @@ class Confirm(Request):
 
     @model_validator(mode="after")
     def _each_row_once(self) -> Self:
-        check_each_once([one.row for one in (*self.right, *self.changes)] + self.junk)
+        check_each_once([one.row for one in self.right] + [one.row for one in self.changes] + self.junk)
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, Response
@@ -24,6 +25,9 @@ _TYPES = {
     ".json": "application/json",
     ".xml": "application/xml",
     ".parquet": "application/octet-stream",
+}
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {kind.partition(";")[0]: {} for kind in _TYPES.values()}}
 }
 
 
@@ -83,7 +87,7 @@ def _files(router: APIRouter, server: ServerState) -> None:
             light = light_files() if snapshot.round else LABEL_FILES
         return [*light, *(name for name in MODEL_FILES if made(name).is_file())]
 
-    @router.get("/export/{name}", response_class=Response)
+    @router.get("/export/{name}", response_class=Response, responses=_FILE)
     def download(name: str) -> Response:
         """One file, by its name in the list."""
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
