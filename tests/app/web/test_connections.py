@@ -257,6 +257,30 @@ def test_the_server_asks_for_as_many_descriptors_as_it_may_have() -> None:
     assert raise_descriptor_limit() == raise_descriptor_limit() > 0
 
 
+def test_one_client_cannot_take_all_places_before_it_has_said_anything(
+    opened: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agcd.app.web.connections.MOST_ACCEPTED", 3)
+    listener = opened.enter_context(Listener(socket.AF_INET))
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    port = listener.getsockname()[1]
+    held = [opened.enter_context(_accepted(listener, connect(port))) for _ in range(3)]
+    with opened.enter_context(connect(port)) as refused:
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+        assert is_closed(refused)
+    opened.enter_context(_accepted(listener, connect(port, "127.0.0.2")))
+    held[0].close()
+    opened.enter_context(_accepted(listener, connect(port)))
+
+
+def _accepted(listener: Listener, client: socket.socket) -> socket.socket:
+    """The server's end; the client's goes."""
+    client.close()
+    return listener.accept()[0]
+
+
 def test_connections_leave_half_of_the_descriptors_to_the_rest() -> None:
     assert Limits.for_descriptors(300) == Limits(in_all=150, per_client=75)
     assert Limits.for_descriptors(65_536) == Limits()

@@ -18,6 +18,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -45,6 +46,10 @@ class Limits:
     def for_descriptors(n: int) -> Limits:
         """At most half of the ``n`` descriptors: the other half is for pictures, databases and files."""
         return Limits(in_all=min(Limits.in_all, n // 2), per_client=min(Limits.per_client, n // 4))
+
+
+MOST_ACCEPTED = 2 * Limits.per_client
+"""Connections of one client with those that the protocol does not know of yet."""
 
 
 def raise_descriptor_limit() -> int:
@@ -178,7 +183,7 @@ class _Limited(H11Protocol):
             self._timer = None
 
 
-def client_of(address: tuple[str, int] | None) -> str:
+def client_of(address: tuple[Any, ...] | None) -> str:
     """Whose connections are counted together: those of one IPv4 address, or of one IPv6 network."""
     try:
         ip = ipaddress.ip_address(address[0].partition("%")[0] if address else "")
@@ -191,9 +196,10 @@ def client_of(address: tuple[str, int] | None) -> str:
 
 
 class Listener(socket.socket):
-    """A TCP socket to listen on that turns clients away when the descriptors have run out.
+    """A TCP socket to listen on that turns clients away when the descriptors have run out, or one client has very many.
 
-    asyncio would log a traceback for each place in the queue, every second, and let the clients wait.
+    Without descriptors asyncio would log a traceback for each place in the queue, every second, and let the clients
+    wait. The protocol above hears of a connection by https only once its keys are agreed on, which may never come.
     """
 
     def __init__(self, family: socket.AddressFamily) -> None:
@@ -201,8 +207,23 @@ class Listener(socket.socket):
         # 40 ms.
         super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._spare = _spare_descriptor()
+        self._accepted: WeakKeyDictionary[socket.socket, str] = WeakKeyDictionary()
+        """Each with its client."""
 
     def accept(self) -> tuple[socket.socket, Any]:
+        connection, address = self._next()
+        client = client_of(address)
+        if self._n_open(client) >= MOST_ACCEPTED:
+            log.warning("One client opens very many connections: more of them are closed at once.")
+            connection.close()
+            raise BlockingIOError  # as if nobody had come
+        self._accepted[connection] = client
+        return connection, address
+
+    def _n_open(self, client: str) -> int:
+        return sum(one == client and connection.fileno() >= 0 for connection, one in self._accepted.items())
+
+    def _next(self) -> tuple[socket.socket, Any]:
         try:
             return super().accept()
         except OSError as error:
@@ -210,7 +231,7 @@ class Listener(socket.socket):
                 raise
         log.warning("No more files can be opened: new connections are refused until others are closed.")
         self._turn_away()
-        raise BlockingIOError  # as if nobody had come
+        raise BlockingIOError
 
     def close(self) -> None:
         super().close()
