@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from starlette.testclient import TestClient
 
+from agcd.app.web.app import make_api
 from support.projects import make_project
 from support.servers import Client, serving
 
@@ -54,6 +57,14 @@ def test_every_operation_needs_the_token(client: Client, schema: dict[str, Any])
     for path, method, _ in operations(schema):
         response = client.http.request(method, path.format(row=1, name="x"), headers={"Authorization": ""})
         assert (response.status_code, list(response.json())) == (401, ["error"]), path
+
+
+def test_without_the_gate_options_names_the_methods_too(schema: dict[str, Any]) -> None:
+    with TestClient(make_api(MagicMock())) as http:  # routes that are not called need no project
+        for path, known in schema["paths"].items():
+            response = http.options(path.format(row=1, name="x"))
+            assert response.status_code == 405
+            assert {word.lower() for word in response.headers["allow"].split(", ")} - {"head"} == set(known), path
 
 
 @pytest.mark.parametrize("method", ["get", "post", "put", "patch", "delete", "head", "propfind"])
