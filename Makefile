@@ -13,16 +13,21 @@ MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
 	TMPDIR=$$scratch OMP_NUM_THREADS=1 AGCD_NICENESS=0 $(BIN)/python -m pytest -q
 
-.PHONY: demo test lint frontend frontend-checks browser bench slow clean
+.PHONY: demo test lint frontend frontend-checks browser bench slow fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
 
 test: lint browser
-	$(PYTEST) -n 4 -m "not slow"
+	$(PYTEST) -n 4 -m "not slow and not fuzz"
 
 slow: $(STAMP) browser
-	$(PYTEST) -n 2 -m slow
+	$(PYTEST) -n 2 -m "slow and not fuzz"
+
+# Hostile input to every reader and to the API: each test goes on for so many seconds.
+FUZZ_SECONDS ?= 60
+fuzz: $(STAMP)
+	FUZZ_SECONDS=$(FUZZ_SECONDS); export FUZZ_SECONDS; $(PYTEST) -n 2 -m fuzz
 
 lint: $(STAMP) frontend
 	$(BIN)/ruff check .
@@ -75,4 +80,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) $(NODE) frontend/generated agcd-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NODE) frontend/generated agcd-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

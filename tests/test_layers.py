@@ -32,7 +32,7 @@ LIBRARY: list[set[str]] = [
     {"cli"},
 ]
 APP: list[set[str]] = [
-    {"store"},
+    {"store", "strict_json"},
     {"labels"},
     {"label_log"},
     {"questions", "rounds"},

@@ -19,6 +19,10 @@ from agcd.data.tables import read_table
 from agcd.errors import DataError
 
 
+class TooManyClasses(DataError):
+    """Answers that would make more classes at once than is allowed."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a person says about a row: the name of a class, or skip, unsure or junk. ``class_id`` names it for sure."""
@@ -100,10 +104,12 @@ def write_answers(
     uid: str | None = None,
     audit: bool = False,
     accept: bool = False,
+    most_new: int | None = None,
 ) -> Told:
     """Store ``answers`` as one batch, all or none; a batch whose ``uid`` is known came before and counts once.
 
-    ``audit``: they measure the model and are not learned from. ``accept``: all of them are ``by_page``.
+    ``audit``: they measure the model and are not learned from. ``accept``: all of them are ``by_page``. ``most_new``:
+    how many classes they may name for the first time; any number by default.
     """
     who, store = clean_text(who, "name of a person"), project.store
     with store.transaction():
@@ -112,7 +118,11 @@ def write_answers(
         view, (queries, n_begun) = project.labels(), asked(store, [answer.row for answer in answers])
         # Before the first training every class is an old one, and every label known from the start.
         made = _new_classes(answers, view.registry, who, source, old=n_begun == 0)
-        said = _Saying(view, view.registry.after(made), who, source, uid or new_uid(), queries, n_begun)
+        if most_new is not None and len(made) > most_new:
+            n_made = f"These answers would make {len(made):,} new classes"
+            raise TooManyClasses(f"{n_made}; at most {most_new} are allowed at once: send them in parts.")
+        registry = view.registry.after(made)
+        said = _Saying(view, registry, names_of(registry), who, source, uid or new_uid(), queries, n_begun)
         events = [(said.event(answer), answer) for answer in answers]
         fresh = [
             _meant(event, audit=audit, accept=accept or answer.by_page, unseen=answer.unseen)
@@ -129,15 +139,25 @@ def _new_classes(
     answers: Iterable[Answer], registry: Registry, who: str, source: Source, *, old: bool
 ) -> list[LabelEvent]:
     """The birth of every class that is named for the first time, in the order of naming."""
-    made: dict[str, LabelEvent] = {}
+    known, made = names_of(registry), dict[str, LabelEvent]()
     for answer in answers:
         if answer.class_id is not None or _passes(answer):
             continue
         name = clean_class_name(answer.says)
-        if registry.find(name) is None and name.casefold() not in made:
+        if name.casefold() not in known and name.casefold() not in made:
             payload = {"name": name, "old": old}
             made[name.casefold()] = LabelEvent("create", who, source, class_id=new_uid(), payload=payload)
     return list(made.values())
+
+
+def names_of(registry: Registry) -> dict[str, ClassInfo]:
+    """What ``registry.find`` would find under each name, in small letters: one look at all classes serves a batch."""
+    standing = [info for info in registry.infos if info.merged_into is None]
+    names = {info.name.casefold(): info for info in reversed(standing)}
+    for info in standing:
+        for alias in info.aliases:
+            names.setdefault(alias.casefold(), info)
+    return names
 
 
 @dataclass(frozen=True)
@@ -147,6 +167,8 @@ class _Saying:
     view: LabelView
     registry: Registry
     """With the classes that the batch makes."""
+    names: Mapping[str, ClassInfo]
+    """The same by name."""
     who: str
     source: Source
     group: str
@@ -168,9 +190,7 @@ class _Saying:
     def _class_meant(self, answer: Answer) -> ClassInfo:
         if answer.class_id is not None:
             return self.registry.resolve(self.registry.get(answer.class_id).id)
-        info = self.registry.find(clean_class_name(answer.says))
-        assert info is not None  # every name that was not known has just been made a class
-        return info
+        return self.names[clean_class_name(answer.says).casefold()]  # every name that was not known has just been made
 
     def is_known(self, event: LabelEvent) -> bool:
         """Whether this person has said the same of the row already."""

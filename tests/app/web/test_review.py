@@ -102,16 +102,16 @@ def test_pictures_that_are_on_their_way_are_not_shown_again(client: Client) -> N
 
 def test_what_makes_no_sense_is_refused_in_one_sentence(client: Client) -> None:
     hidden: dict[str, Any] = {"except": [999]}
-    assert "no row 999" in client.get("/api/v1/review", 409, **hidden)["error"]
+    assert "no row 999" in client.get("/api/v1/review", 404, **hidden)["error"]
     client.get("/api/v1/review", 422, mode="both")
     client.get("/api/v1/review", 422, n=101)
     client.get("/api/v1/review", 422, key="c-1")
     picture = client.get("/api/v1/review")["pictures"][0]
     right = shown_as([picture])
-    twice = client.do("/api/v1/review/confirm", 409, mode="single", right=right, junk=[picture["row"]])
+    twice = client.do("/api/v1/review/confirm", 422, mode="single", right=right, junk=[picture["row"]])
     assert "twice" in twice["error"]
     assert "Nothing is said" in client.do("/api/v1/review/confirm", 409, mode="single")["error"]
-    assert "no row 999" in client.do("/api/v1/review/confirm", 409, mode="single", junk=[999])["error"]
+    assert "no row 999" in client.do("/api/v1/review/confirm", 404, mode="single", junk=[999])["error"]
     unknown = [{"row": picture["row"], "class_id": "0" * 32}]
     assert "no class with id" in client.do("/api/v1/review/confirm", 409, mode="single", right=unknown)["error"]
     nameless = [{"row": picture["row"]}]

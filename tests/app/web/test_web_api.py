@@ -290,7 +290,6 @@ def test_parameters_outside_their_list_are_refused(client: Client, path: str, pa
 @pytest.mark.parametrize(
     "answer",
     [
-        {"row": 999, "kind": "label", "name": "x"},
         {"row": 1, "kind": "label"},
         {"row": 1, "kind": "label", "name": "x", "class_id": "0" * 32},
         {"row": 1, "kind": "label", "class_id": "0" * 32},

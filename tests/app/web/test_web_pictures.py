@@ -123,7 +123,7 @@ def test_one_picture_comes_with_its_file_and_the_names_it_may_have(client: Clien
     assert 1 < len(names) == len(set(names)) <= 5
     client.do("/api/v1/classes/retire", class_id=look["likely"][1]["class_id"])
     assert names[1] not in [name["name"] for name in client.get(f"/api/v1/rows/{thumb['row']}")["likely"]]
-    assert client.get("/api/v1/rows/5000", 409)["error"]
+    assert client.get("/api/v1/rows/5000", 404)["error"]
 
 
 # ----------------------------------------------------------------------------------------------- what looks alike

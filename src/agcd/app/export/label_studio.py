@@ -6,15 +6,15 @@ The labelling page shows ``image`` through local storage, so ``data.image`` star
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import quoteattr
 
+from agcd.app.strict_json import parse_strictly
 from agcd.data.images import ImageError, read_file
 from agcd.errors import DataError
 from agcd.words import count
@@ -149,7 +149,7 @@ def _load(content: bytes, name: str) -> list[dict[str, Any]]:
         raise DataError(f"{name} has {len(content):,} bytes, more than the {MAX_BYTES:,} allowed.")
     try:
         text = content.decode("utf-8-sig")
-        tasks = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+        tasks = parse_strictly(text)
     except RecursionError:
         raise DataError(f"{name} is nested too deeply to be an export of Label Studio.") from None
     except ValueError as error:  # not UTF-8, not JSON, a number of thousands of digits, or what the hooks refuse
@@ -157,17 +157,6 @@ def _load(content: bytes, name: str) -> list[dict[str, Any]]:
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise DataError(f"{name} is not an export of Label Studio: a list of tasks is expected, as JSON or JSON-MIN.")
     return tasks
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return values
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
 
 
 def _path(data: dict[str, Any], known: KnownImages, name: str) -> str | None:

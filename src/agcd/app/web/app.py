@@ -6,19 +6,23 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Mount
 from starlette.types import ASGIApp
 
 from agcd import __version__
+from agcd.app.answers import TooManyClasses
 from agcd.app.web import pictures
 from agcd.app.web.auth import PERSON, Gate, GateSettings
+from agcd.app.web.openapi import described
 from agcd.app.web.routes import classes, folders, gallery, jobs, questions, review
-from agcd.app.web.server_state import ServerState
+from agcd.app.web.server_state import NoSuchRow, ServerState
 from agcd.app.web.templates import render
 from agcd.errors import AgcdError
 
@@ -42,6 +46,15 @@ def make_app(server: ServerState, settings: GateSettings) -> ASGIApp:
     return Gate(make_api(server), settings)
 
 
+class _Api(FastAPI):
+    """FastAPI with a complete description of itself."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = described(super().openapi())
+        return self.openapi_schema
+
+
 def make_api(server: ServerState) -> FastAPI:
     """The routes without the gate; its OpenAPI description is at /api/v1/openapi.json."""
 
@@ -50,7 +63,7 @@ def make_api(server: ServerState) -> FastAPI:
         yield
         server.close()
 
-    app = FastAPI(
+    app = _Api(
         title="agcd",
         version=__version__,
         description="Everything the labelling page does. Send the token as `Authorization: Bearer …`.",
@@ -90,24 +103,43 @@ def _page(server: ServerState, page: str, title: str) -> Callable[[Request], HTM
     return answer
 
 
-async def _known(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 409 if isinstance(error, AgcdError) else 500)
+def _known(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answer(_: Request, error: Exception) -> Response:
+        return JSONResponse({"error": str(error)}, status)
+
+    return answer
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return JSONResponse({"error": f"{where}: {first['msg']}."}, 422)
+    where, what = ".".join(str(part) for part in first["loc"]), first["msg"].removeprefix("Value error, ")
+    return JSONResponse({"error": f"{where[:_MAX_WHERE]}: {what}."}, 422)
 
 
-async def _http(_: Request, error: Exception) -> Response:
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": f"{error.detail}."}, error.status_code, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_allowed(request))
+    return JSONResponse({"error": f"{error.detail}."}, error.status_code, headers=headers)
 
 
+def _allowed(request: Request) -> list[str]:
+    """The methods that the path of a request knows; FastAPI names those of one route only."""
+    routes = [route for route in request.app.router.routes if not isinstance(route, Mount)]
+    scopes = [dict(request.scope) | {"method": method} for method in _METHODS]
+    found = [scope["method"] for scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
+    return found or ["GET", "HEAD"]  # of static files
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_MAX_WHERE = 100
+"""Characters: the name of an unknown field may be as long as the body."""
 _ERRORS: dict[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
-    AgcdError: _known,
+    NoSuchRow: _known(404),
+    TooManyClasses: _known(422),
+    AgcdError: _known(409),
     RequestValidationError: _invalid,
     HTTPException: _http,
 }

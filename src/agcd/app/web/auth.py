@@ -67,7 +67,6 @@ ALWAYS = {
 UNLESS_SET = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 PUBLIC = frozenset({"/static/style.css", "/static/favicon.svg"})
 """What the login page itself needs."""
-ALLOW = "GET, HEAD, POST, PUT, PATCH, DELETE"
 PERSON = "agcd.person"
 """Where a request's scope holds the person who is logged in, None for whoever has the token or the password."""
 
@@ -127,8 +126,6 @@ class Gate:
         is_ours = is_sent_by_our_page(method, path, headers, host, self.settings.secure)
         if is_hostile(path):
             raise Refused(404, "There is no such page.")
-        if method == "OPTIONS":
-            raise Refused(405, "OPTIONS is not answered: other sites have no business here.", {"Allow": ALLOW})
         limit = body_limit(method, path, headers, self.settings.max_body)
         address = scope["client"][0] if scope.get("client") else ""
         if path == LOGIN:

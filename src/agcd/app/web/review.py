@@ -178,7 +178,4 @@ def answers_of(body: Confirm) -> list[Answer]:
     said += [Answer(row, "junk") for row in body.junk]
     if not said:
         raise DataError("Nothing is said of any picture.")
-    rows = [answer.row for answer in said]
-    if len(set(rows)) < len(rows):
-        raise DataError("A picture is named twice: say one thing of each.")
     return said

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from agcd.app.web.schemas import MAX_ROWS, Answer, ClassId, Name, NewClass, Request, Row, State, Thumb, Uid, Who
+from agcd.app.web.schemas import (
+    MAX_ROWS,
+    Answer,
+    ClassId,
+    Name,
+    NewClass,
+    Request,
+    Row,
+    State,
+    Thumb,
+    Uid,
+    Who,
+    check_each_once,
+)
 
 Mode = Literal["single", "class"]
 """One picture after the other, or a page of one class."""
@@ -102,6 +115,11 @@ class Confirm(Request):
     right: list[ShownAs] = Field(default_factory=list, max_length=MAX_ROWS)
     changes: list[Change] = Field(default_factory=list, max_length=MAX_ROWS)
     junk: list[Row] = Field(default_factory=list, max_length=MAX_ROWS)
+
+    @model_validator(mode="after")
+    def _each_row_once(self) -> Self:
+        check_each_once([one.row for one in self.right] + [one.row for one in self.changes] + self.junk)
+        return self
 
 
 class Confirmed(Answer):

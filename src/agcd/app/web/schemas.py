@@ -8,24 +8,33 @@ Every request that changes something carries a ``uid`` made by the client, so th
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Uid = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$", description="Made by the client; repeated = counts once.")]
 Who = Annotated[str, Field(min_length=1, max_length=60, description="The person who says it.")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 ClassId = Annotated[str, Field(pattern=r"^[a-f0-9]{32}$")]
 Key = Annotated[str, Field(pattern=r"^(c-[a-f0-9]{32}|s-[0-9]{1,6})$")]
-Row = Annotated[int, Field(ge=0)]
+Row = Annotated[int, Field(ge=0, le=10**12)]
 MAX_ROWS = 20_000
 """Rows in one request."""
+MAX_NEW_CLASSES = 200
+"""Classes that one request may name for the first time."""
 
 
 class Request(BaseModel):
-    """A request body: unknown fields are refused."""
+    """A request body: unknown fields are refused, and so is ``"3"`` or ``false`` where a number is meant."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def check_each_once(rows: Sequence[int]) -> None:
+    """Refuse two answers of one person for one picture: nobody could say which is meant."""
+    if len(set(rows)) < len(rows):
+        raise ValueError("A picture is named twice: say one thing of each")
 
 
 class Answer(BaseModel):
@@ -211,13 +220,19 @@ class Said(Request):
 
 
 class Answers(Request):
-    """POST /api/v1/answers: one answer, or many that are stored and undone together."""
+    """POST /api/v1/answers: one answer, or many that are stored and undone together; each row once, and at most 200 new
+    names."""
 
     uid: Uid
     who: Who
     answers: Annotated[list[Said], Field(min_length=1, max_length=MAX_ROWS)]
     is_audit: bool = False
     """Answers of a blind audit are not trained on."""
+
+    @model_validator(mode="after")
+    def _each_row_once(self) -> Self:
+        check_each_once([said.row for said in self.answers])
+        return self
 
 
 class NewClass(Answer):

@@ -13,6 +13,7 @@ import uvicorn
 from agcd.app.web.addresses import Address
 from agcd.app.web.app import make_app
 from agcd.app.web.auth import GateSettings
+from agcd.app.web.connections import Limits, Listener, limited, raise_descriptor_limit
 from agcd.app.web.people import People
 from agcd.app.web.repeating import Checkpointing, Repeating
 from agcd.app.web.server_state import ServerState
@@ -71,6 +72,7 @@ def link_lines(address: Address, token: str | None, has_people: bool) -> list[st
 def _config(app: object, address: Address) -> uvicorn.Config:
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
+        http=limited(Limits.for_descriptors(raise_descriptor_limit())),
         access_log=False,  # the link with the token would be in it
         log_level="warning",
         server_header=False,
@@ -85,8 +87,7 @@ def _config(app: object, address: Address) -> uvicorn.Config:
 def _listen(host: str, port: int) -> socket.socket:
     """A socket of our own, so that port 0 can choose a free one and a taken one is a sentence."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio sends answers at once (TCP_NODELAY) only where it is: else they take 40 ms.
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = Listener(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if host == "::":  # all addresses, also where the system would leave out those of IPv4
         listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

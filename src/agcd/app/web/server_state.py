@@ -30,6 +30,10 @@ _KEPT_LISTS = 50
 _NO_ROWS = np.empty(0, np.int64)
 
 
+class NoSuchRow(DataError):
+    """A row that a request named and that there is not."""
+
+
 class ServerState:
     """One project, open for as long as the server runs."""
 
@@ -132,8 +136,9 @@ class ServerState:
 
     def check_rows(self, rows: list[int]) -> IntArray:
         """Rows that a request named: known ones only, each once."""
-        if any(row >= self.project.n_rows for row in rows):
-            raise DataError(f"There is no row {max(rows)}.")
+        for row in rows:
+            if not 0 <= row < self.project.n_rows:
+                raise NoSuchRow(f"There is no row {row}: the project has {self.project.n_rows}, numbered from 0.")
         return np.unique(np.asarray(rows, np.int64))
 
     def keep(self, name: str, rows: IntArray) -> None:

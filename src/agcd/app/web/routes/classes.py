@@ -13,6 +13,7 @@ from agcd.app.snapshot import Group
 from agcd.app.web import alike as alikes
 from agcd.app.web import board as boards
 from agcd.app.web import board_schemas, growing, schemas
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
 
@@ -23,7 +24,7 @@ _SORT = Literal["size", "name", "agreement", "conflicts", "new"]
 
 def routes(server: ServerState) -> APIRouter:
     """Classes and groups of one project."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     for add in (_cards, _previews, _changes, _growing):
         add(router, server)
     return router
@@ -89,8 +90,8 @@ def _changes(router: APIRouter, server: ServerState) -> None:
         """Everything said of one class counts for another from now on."""
         with server.opened() as project:
             fresh = merge_classes(project, body.class_id, body.into, body.who, body.uid)
-            classes = project.labels().registry.classes
-            what = f"{classes[body.class_id].name} is now {classes[body.into].name}"
+            registry = project.labels().registry
+            what = f"{registry.get(body.class_id).name} is now {registry.get(body.into).name}"
             return _changed(server, project, fresh, what)
 
     @router.post("/classes/retire")

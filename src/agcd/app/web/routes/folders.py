@@ -9,6 +9,7 @@ from fastapi import APIRouter
 
 from agcd.app.export.folders import MANIFEST, Way, present_moment, sort_into_folders
 from agcd.app.web import schemas
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
 from agcd.errors import AgcdError, ConfigError
 
@@ -67,7 +68,7 @@ class _Work:
 
 def routes(server: ServerState) -> APIRouter:
     """The class folders of one project."""
-    router, work = APIRouter(), _Work(server)
+    router, work = APIRouter(route_class=StrictRoute), _Work(server)
 
     def shown() -> schemas.Folders:
         is_there = (work.out / MANIFEST).is_file()

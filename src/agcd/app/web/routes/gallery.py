@@ -10,6 +10,7 @@ from agcd.app.rounds import has_round_view, open_round_view
 from agcd.app.store.events import new_uid
 from agcd.app.web import board_schemas, grid_map, schemas
 from agcd.app.web.alike import likely_names
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.routes.classes import Page
 from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError
@@ -17,7 +18,7 @@ from agcd.errors import ConfigError
 
 def routes(server: ServerState) -> APIRouter:
     """Grid and map of one project."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
 
     @router.get("/grid")
     def grid(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, Response
@@ -11,6 +12,7 @@ from agcd.app.create import set_n_classes
 from agcd.app.export.files import export_file, light_files
 from agcd.app.jobs import JobState, export_folder
 from agcd.app.web import schemas
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError
 
@@ -24,11 +26,14 @@ _TYPES = {
     ".xml": "application/xml",
     ".parquet": "application/octet-stream",
 }
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {kind.partition(";")[0]: {} for kind in _TYPES.values()}}
+}
 
 
 def routes(server: ServerState) -> APIRouter:
     """The work of one project, and its files."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     for add in (_jobs, _files):
         add(router, server)
     return router
@@ -82,7 +87,7 @@ def _files(router: APIRouter, server: ServerState) -> None:
             light = light_files() if snapshot.round else LABEL_FILES
         return [*light, *(name for name in MODEL_FILES if made(name).is_file())]
 
-    @router.get("/export/{name}", response_class=Response)
+    @router.get("/export/{name}", response_class=Response, responses=_FILE)
     def download(name: str) -> Response:
         """One file, by its name in the list."""
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -13,6 +13,7 @@ from agcd.app.store.classes import clean_class_name
 from agcd.app.store.queries import AUDIT, Question, add_query, add_questions, live_query
 from agcd.app.web import board, board_schemas, schemas
 from agcd.app.web.cards import Asker, neighbours, next_card, next_live_card
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.rounds_page import rounds_page
 from agcd.app.web.server_state import ServerState
 from agcd.errors import DataError
@@ -22,7 +23,7 @@ from agcd.rng import generator
 
 def routes(server: ServerState) -> APIRouter:
     """Questions and answers of one project."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     for add in (_questions, _answers, _more_questions):
         add(router, server)
     return router
@@ -68,7 +69,7 @@ def _questions(router: APIRouter, server: ServerState) -> None:
             )
 
     @router.get("/rows/{row}/neighbours")
-    def row_neighbours(row: int, n: Annotated[int, Query(ge=1, le=60)] = 12) -> list[schemas.Thumb]:
+    def row_neighbours(row: schemas.Row, n: Annotated[int, Query(ge=1, le=60)] = 12) -> list[schemas.Thumb]:
         """The pictures most like one that have no answer yet."""
         server.check_rows([row])
         with server.trained_moment() as (snapshot, seen):
@@ -88,7 +89,15 @@ def _answers(router: APIRouter, server: ServerState) -> None:
         server.check_rows([said.row for said in body.answers])
         given = [_answer(said) for said in body.answers]
         with server.opened() as project:
-            told = write_answers(project, given, body.who, "human", uid=body.uid, audit=body.is_audit)
+            told = write_answers(
+                project,
+                given,
+                body.who,
+                "human",
+                uid=body.uid,
+                audit=body.is_audit,
+                most_new=schemas.MAX_NEW_CLASSES,
+            )
             return schemas.Told(
                 stored=told.counts,
                 n_known=told.n_known,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from agcd.app.answers import write_answers
 from agcd.app.web import schemas
+from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.review import MAX_ACCEPTED, MAX_PER_PAGE, Unseen, answers_of, review
 from agcd.app.web.review_schemas import AcceptRest, Confirm, Confirmed, Mode, RestAccepted, Review
 from agcd.app.web.server_state import ServerState
@@ -20,7 +21,7 @@ Hidden = Annotated[list[schemas.Row] | None, Query(alias="except", max_length=_M
 
 def routes(server: ServerState) -> APIRouter:
     """The review of one project."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     for add in (_reading, _confirming, _accepting):
         add(router, server)
     return router
@@ -50,7 +51,7 @@ def _confirming(router: APIRouter, server: ServerState) -> None:
         answers = answers_of(body)
         server.check_rows([answer.row for answer in answers])
         with server.opened() as project:
-            told = write_answers(project, answers, body.who, "human", uid=body.uid)
+            told = write_answers(project, answers, body.who, "human", uid=body.uid, most_new=schemas.MAX_NEW_CLASSES)
             return Confirmed(
                 stored=told.counts,
                 n_known=told.n_known,
