@@ -84,10 +84,9 @@ def measured(served: Served, client: Client, began: float) -> Taken:
     place = Path(f"/proc/{served.pid}")
     job = client.get("/api/v1/job")
     assert job["state"] != "failed", job
-    counts = (sum(1 for _ in (place / name).iterdir()) for name in ("fd", "task"))
-    return Taken(
-        (time.monotonic() - began) / 60, 1024 * served.memory("VmRSS"), *counts, f"{job['state']} {job['stage']}"
-    )
+    n_open, n_threads = (sum(1 for _ in (place / name).iterdir()) for name in ("fd", "task"))
+    minute, megabytes = (time.monotonic() - began) / 60, 1024 * served.memory("VmRSS")
+    return Taken(minute, megabytes, n_open, n_threads, f"{job['state']} {job['stage']}")
 
 
 def soak(served: Served, drawn: Drawn, minutes: float, n_people: int) -> None:

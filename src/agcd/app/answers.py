@@ -121,8 +121,7 @@ def write_answers(
         if most_new is not None and len(made) > most_new:
             n_made = f"These answers would make {len(made):,} new classes"
             raise TooManyClasses(f"{n_made}; at most {most_new} are allowed at once: send them in parts.")
-        registry = view.registry.after(made)
-        said = _Saying(view, registry, names_of(registry), who, source, uid or new_uid(), queries, n_begun)
+        said = _Saying(view, view.registry.after(made), who, source, uid or new_uid(), queries, n_begun)
         events = [(said.event(answer), answer) for answer in answers]
         fresh = [
             _meant(event, audit=audit, accept=accept or answer.by_page, unseen=answer.unseen)
@@ -139,25 +138,15 @@ def _new_classes(
     answers: Iterable[Answer], registry: Registry, who: str, source: Source, *, old: bool
 ) -> list[LabelEvent]:
     """The birth of every class that is named for the first time, in the order of naming."""
-    known, made = names_of(registry), dict[str, LabelEvent]()
+    made: dict[str, LabelEvent] = {}
     for answer in answers:
         if answer.class_id is not None or _passes(answer):
             continue
         name = clean_class_name(answer.says)
-        if name.casefold() not in known and name.casefold() not in made:
+        if registry.find(name) is None and name.casefold() not in made:
             payload = {"name": name, "old": old}
             made[name.casefold()] = LabelEvent("create", who, source, class_id=new_uid(), payload=payload)
     return list(made.values())
-
-
-def names_of(registry: Registry) -> dict[str, ClassInfo]:
-    """What ``registry.find`` would find under each name, in small letters: one look at all classes serves a batch."""
-    standing = [info for info in registry.infos if info.merged_into is None]
-    names = {info.name.casefold(): info for info in reversed(standing)}
-    for info in standing:
-        for alias in info.aliases:
-            names.setdefault(alias.casefold(), info)
-    return names
 
 
 @dataclass(frozen=True)
@@ -167,8 +156,6 @@ class _Saying:
     view: LabelView
     registry: Registry
     """With the classes that the batch makes."""
-    names: Mapping[str, ClassInfo]
-    """The same by name."""
     who: str
     source: Source
     group: str
@@ -190,7 +177,9 @@ class _Saying:
     def _class_meant(self, answer: Answer) -> ClassInfo:
         if answer.class_id is not None:
             return self.registry.resolve(self.registry.get(answer.class_id).id)
-        return self.names[clean_class_name(answer.says).casefold()]  # every name that was not known has just been made
+        info = self.registry.find(clean_class_name(answer.says))
+        assert info is not None  # every name that was not known has just been made a class
+        return info
 
     def is_known(self, event: LabelEvent) -> bool:
         """Whether this person has said the same of the row already."""

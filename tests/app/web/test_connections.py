@@ -19,7 +19,8 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from agcd.app.web.addresses import Address
-from agcd.app.web.connections import Limits, Listener, OnceAMinute, client_of, limited, raise_descriptor_limit
+from agcd.app.web.clients import client_of
+from agcd.app.web.connections import Limits, Listener, OnceAMinute, limited, raise_descriptor_limit
 from agcd.app.web.serve import serve
 from support import TESTS
 from support.projects import make_project
@@ -308,12 +309,11 @@ def test_agcd_serve_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("2001:db8::1", "2001:db8::/64"),
         ("2001:db8::ffff:1:2:3", "2001:db8::/64"),
         ("fe80::1%eth0", "fe80::/64"),
-        ("not an address", ""),
+        ("not an address", "not an address"),
     ],
 )
 def test_who_can_choose_among_many_addresses_is_one_client(address: str, client: str) -> None:
-    assert client_of((address, 1)) == client
-    assert client_of(None) == ""
+    assert client_of(address) == client
 
 
 def test_a_warning_is_logged_once_a_minute_and_an_error_always() -> None:

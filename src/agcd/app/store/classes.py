@@ -111,11 +111,16 @@ class Registry:
 
     def find(self, name: str) -> ClassInfo | None:
         """The class called ``name``, whatever the case; names come before aliases."""
-        wanted = name.casefold()
-        standing = [info for info in self.classes.values() if info.merged_into is None]
-        named = [info for info in standing if info.name.casefold() == wanted]
-        known_as = [info for info in standing if wanted in {alias.casefold() for alias in info.aliases}]
-        return next(iter(named + known_as), None)
+        return self._by_name.get(name.casefold())
+
+    @cached_property
+    def _by_name(self) -> dict[str, ClassInfo]:
+        standing = [info for info in self.infos if info.merged_into is None]
+        named = {info.name.casefold(): info for info in reversed(standing)}  # of two, the older one
+        for info in standing:
+            for alias in info.aliases:
+                named.setdefault(alias.casefold(), info)
+        return named
 
 
 def _apply(registry: Registry, event: LabelEvent) -> None:

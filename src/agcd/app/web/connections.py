@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import ipaddress
 import json
 import logging
 import os
@@ -22,11 +21,11 @@ from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agcd.app.web.clients import client_of
+
 MOST_DESCRIPTORS = 65_536
 """No more are asked for: some libraries walk over all of them when they start a process."""
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-_IPV6_HOME = 64
-"""Bits of an IPv6 address that tell one client from another; the rest it may choose as it likes."""
 log = logging.getLogger("agcd.connections")
 
 
@@ -94,7 +93,7 @@ class _Limited(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        home = client_of(self.client)
+        home = client_of(self.client[0] if self.client else "")
         if self.now.n_of[home] >= self.limits.per_client:
             self._refuse("Too many connections are open from your address: close some, then try again.")
         elif self.now.n_of.total() >= self.limits.in_all and not self._make_room():
@@ -183,18 +182,6 @@ class _Limited(H11Protocol):
             self._timer = None
 
 
-def client_of(address: tuple[Any, ...] | None) -> str:
-    """Whose connections are counted together: those of one IPv4 address, or of one IPv6 network."""
-    try:
-        ip = ipaddress.ip_address(address[0].partition("%")[0] if address else "")
-    except ValueError:
-        return ""
-    if isinstance(ip, ipaddress.IPv4Address):
-        return str(ip)
-    mapped = ip.ipv4_mapped
-    return str(mapped or ipaddress.ip_network((ip, _IPV6_HOME), strict=False))
-
-
 class Listener(socket.socket):
     """A TCP socket to listen on that turns clients away when the descriptors have run out, or one client has very many.
 
@@ -212,7 +199,7 @@ class Listener(socket.socket):
 
     def accept(self) -> tuple[socket.socket, Any]:
         connection, address = self._next()
-        client = client_of(address)
+        client = client_of(address[0])
         if self._n_open(client) >= MOST_ACCEPTED:
             log.warning("One client opens very many connections: more of them are closed at once.")
             connection.close()

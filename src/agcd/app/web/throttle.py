@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable
+
+from agcd.app.web.clients import client_of
 
 MAX_ADDRESSES = 10_000
 """Addresses remembered; beyond that the one that guessed longest ago is forgotten."""
@@ -23,7 +24,7 @@ class Throttle:
 
         It counts before it is looked at, so that a thousand at once are not all looked at.
         """
-        address, now = _network(address), self._clock()
+        address, now = client_of(address), self._clock()
         guesses = self._guesses.setdefault(address, deque())
         while guesses and now - guesses[0] >= self._window:
             guesses.popleft()
@@ -37,16 +38,5 @@ class Throttle:
 
     def was_right(self, address: str) -> None:
         """Take back the last guess of an address: right ones do not count."""
-        if guesses := self._guesses.get(_network(address)):
+        if guesses := self._guesses.get(client_of(address)):
             guesses.pop()
-
-
-def _network(address: str) -> str:
-    """Whose guesses are counted together: a customer of IPv6 has a whole /64 of addresses."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address[:100]
-    if isinstance(found, ipaddress.IPv6Address):
-        return str(found.ipv4_mapped or ipaddress.ip_network((int(found), 64), strict=False))
-    return str(found)
