@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 
 import typer
 
 from agcd.cli import about, bench, data, demo, estimate, labelling, paper, project, serve
+from agcd.cli.terminal import printable_output
 from agcd.errors import AgcdError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -50,11 +52,15 @@ def show_progress() -> None:
 
 def main() -> None:
     """Run a command; a user's mistake is one sentence and exit code 2, our mistake is a traceback."""
-    try:
-        app()
-    except AgcdError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("stopped; run the same command again to continue", file=sys.stderr)
-        raise SystemExit(130) from None
+    with printable_output():
+        try:
+            app()
+        except AgcdError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
+        except KeyboardInterrupt:
+            print("stopped; run the same command again to continue", file=sys.stderr)
+            raise SystemExit(130) from None
+        except Exception:
+            traceback.print_exc()
+            raise SystemExit(1) from None

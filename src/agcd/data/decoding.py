@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from agcd.data.images import MAX_DECODED_BYTES, ImageError, header, read_file
 from agcd.errors import DataError
+from agcd.words import printable
 
 log = logging.getLogger("agcd")
 
@@ -188,8 +189,9 @@ def _one_by_one(tasks: Sequence[Task], dead: Any) -> Iterator[Any]:
         except BrokenProcessPool:
             deaths += 1
             if deaths == _DEATHS_IN_A_ROW:
+                path = printable(str(task.path))
                 raise DataError(
-                    f"Decoding processes keep dying, the last one on {task.path}: is the machine short of memory?"
+                    f"Decoding processes keep dying, the last one on {path}: is the machine short of memory?"
                 ) from None
             result = dead
         yield result

@@ -23,6 +23,7 @@ from agcd.features.tails import ResidualAdapter
 from agcd.features.views import Bad, ViewJob
 from agcd.io import digest, digest_bytes, read_json, write_json
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
+from agcd.words import printable
 
 log = logging.getLogger("agcd")
 
@@ -223,7 +224,7 @@ class OnlineRows:
 
     def _note(self, row: int, reason: str) -> None:
         if row not in self.bad_rows:
-            log.warning("%s has no features: %s.", self._paths[row], reason)
+            log.warning("%s has no features: %s.", printable(str(self._paths[row])), reason)
             self.bad_rows[row] = reason
 
 
