@@ -271,7 +271,7 @@ def _as_image_error(data: bytes | Path) -> Iterator[None]:
 def _is_turned(image: Image.Image) -> bool:
     """Whether EXIF says so; broken metadata must not cost a good picture."""
     try:
-        return image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        return bool(image.getexif().get(ExifTags.Base.Orientation, 1) != 1)
     except Exception:
         return False
 
