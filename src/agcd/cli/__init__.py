@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import traceback
 
 import typer
 
@@ -61,6 +60,3 @@ def main() -> None:
         except KeyboardInterrupt:
             print("stopped; run the same command again to continue", file=sys.stderr)
             raise SystemExit(130) from None
-        except Exception:
-            traceback.print_exc()
-            raise SystemExit(1) from None

@@ -6,8 +6,10 @@ Everything printed or logged goes through one place, which writes control charac
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, TextIO, cast
 
 from agcd.words import printable
@@ -40,13 +42,18 @@ class PrintableStream:
 
 @contextmanager
 def printable_output() -> Iterator[None]:
-    """Meanwhile nothing that is printed can steer the terminal."""
+    """Meanwhile nothing that is printed can steer the terminal, nor can the traceback that may follow."""
     before = sys.stdout, sys.stderr
+    sys.excepthook = _print_traceback
     sys.stdout, sys.stderr = (cast(TextIO, PrintableStream(stream)) for stream in before)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def _print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    PrintableStream(sys.stderr).writelines(traceback.format_exception(kind, error, where))
 
 
 def data_output() -> TextIO:
