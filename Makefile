@@ -6,6 +6,7 @@ STAMP  := $(VENV)/.installed
 PAGE   := src/agcd/app/web/static
 NODE   := frontend/node_modules
 TYPES  := frontend/generated/api.d.ts
+TOOLS  := .release-tools
 
 # Tests write many small files and wait for each to reach the disk; a file system in memory, where there is room, does
 # not make them wait. What they leave behind goes. Training in the background would wait for all other tests: not here.
@@ -13,7 +14,7 @@ MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
 	TMPDIR=$$scratch OMP_NUM_THREADS=1 AGCD_NICENESS=0 $(BIN)/python -m pytest -q
 
-.PHONY: demo test lint frontend frontend-checks browser bench slow fuzz clean
+.PHONY: demo test lint frontend frontend-checks browser bench slow fuzz lock sbom audit clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
@@ -79,5 +80,27 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,onnx,ray,dev]"
 	touch $(STAMP)
 
+# For a release. The tools live apart, so that they are in none of what they list.
+lock: $(TOOLS)/.installed
+	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^torch==' > $(TOOLS)/installed.txt
+	echo "torch ; python_version < '3'" > $(TOOLS)/without-torch.txt
+	$(TOOLS)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	--python-version 3.11 --extra onnx --constraints $(TOOLS)/installed.txt --overrides $(TOOLS)/without-torch.txt \
+	pyproject.toml --output-file constraints-release.txt
+
+sbom: $(STAMP) $(TOOLS)/.installed
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.cdx.json \
+	$(BIN)/python
+
+audit: $(STAMP) $(TOOLS)/.installed
+	@$(BIN)/python tools/audit.py $(TOOLS)/bin/pip-audit \
+	"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+
+$(TOOLS)/.installed: pyproject.toml
+	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"])')
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(NODE) frontend/generated agcd-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	rm -rf $(VENV) $(TOOLS) sbom.cdx.json $(NODE) frontend/generated agcd-demo
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

@@ -263,6 +263,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read as settings: {error.strerror or error}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read as settings: it is not valid TOML ({error}).") from None
+    except RecursionError:
+        raise ConfigError(f"{path} cannot be read as settings: its values are nested too deep.") from None
 
 
 def _one_sentence(error: ValidationError, model: Any, section: str) -> str:

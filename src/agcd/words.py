@@ -22,6 +22,24 @@ def _is_hidden(char: str) -> bool:
     return unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char not in _JOINERS
 
 
+def printable(text: str, keep: str = "") -> str:
+    """``text`` with control characters, direction overrides and broken surrogates written as escapes (``\\x1b``).
+
+    A terminal would obey them: a file name must neither set its title nor move the cursor nor start a line.
+    """
+    return "".join(char if char in keep or not _is_unprintable(char) else _escape(char) for char in text)
+
+
+def _is_unprintable(char: str) -> bool:
+    return not char.isprintable() and (_is_hidden(char) or unicodedata.category(char) == "Cs")
+
+
+def _escape(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # a byte of a name that is not UTF-8
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return ascii(char)[1:-1]
+
+
 def shown(text: str, width: int = 60) -> str:
     """``text`` on one line of at most ``width`` columns (East Asian letters take two), or "(no name)"."""
     line = " ".join(clean(text).split())

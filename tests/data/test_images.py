@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from agcd.data import images
 from agcd.data.images import FORMATS, ImageError, decode, probe, read_file
 from agcd.errors import DataError
 
@@ -144,6 +145,48 @@ def test_sixteen_bits_are_scaled_not_clipped(kind: str) -> None:
     values = np.array([[0, 257, 32896, 65535]], dtype=np.uint16)
     decoded = np.asarray(decode(encoded(Image.fromarray(values), kind)))
     assert decoded[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+@pytest.mark.parametrize("dtype", ["<u2", ">u2"])
+def test_twelve_of_sixteen_bits_become_black_to_white_and_not_black_alone(dtype: str) -> None:
+    values = np.arange(4096, dtype=dtype).reshape(64, 64)
+    shades = np.asarray(decode(encoded(Image.fromarray(values), "TIFF")))[..., 0]
+    assert (shades.min(), shades.max()) == (0, 255)
+    assert abs(float(shades.mean()) - 127.5) < 1
+    assert (np.diff(shades.ravel().astype(int)) >= 0).all()
+
+
+def test_a_few_dead_and_hot_pixels_do_not_set_the_range_of_sixteen_bits() -> None:
+    values = np.full((100, 100), 1000, np.uint16)
+    values[50:] = 2000
+    values[0, :5], values[0, 5:10] = 0, 65535
+    shades = np.asarray(decode(encoded(Image.fromarray(values))))[..., 0]
+    assert (shades[1, 0], shades[99, 0]) == (0, 255)
+
+
+def test_a_few_spots_on_an_even_ground_are_seen() -> None:
+    values = np.full((100, 100), 700, np.uint16)
+    values[3, 4] = 900
+    shades = np.asarray(decode(encoded(Image.fromarray(values))))[..., 0]
+    assert (shades[0, 0], shades[3, 4]) == (0, 255)
+
+
+def test_signed_sixteen_bits_are_stretched_too() -> None:
+    values = np.array([[-300, 0, 300]], dtype=np.int32)
+    assert np.asarray(decode(encoded(Image.fromarray(values), "TIFF")))[0, :, 0].tolist() == [0, 128, 255]
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "F", "I", "I;16", "CMYK", "L", "1"])
+def test_strips_give_the_pixels_of_the_whole(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    grey = np.random.default_rng(1).integers(0, 4000, (37, 23))
+    kinds = {"F": np.float32, "I": np.int32, "I;16": np.uint16}
+    image = Image.fromarray(grey.astype(kinds[mode])) if mode in kinds else noise((23, 37)).convert(mode)
+    if mode in ("RGBA", "LA"):
+        image.putalpha(Image.fromarray((grey % 256).astype(np.uint8)))
+    data = encoded(image, "TIFF" if mode in ("F", "I", "CMYK") else "PNG", **{"transparency": 7} if mode == "P" else {})
+    whole = np.asarray(decode(data))
+    monkeypatch.setattr(images, "_STRIP_PIXELS", 100)
+    assert np.array_equal(np.asarray(decode(data)), whole)
 
 
 def test_float_pixels_with_nan_are_stretched_to_the_full_range() -> None:

@@ -347,7 +347,7 @@ def within(seconds: float, condition: Callable[[], bool]) -> bool:
 
 
 def test_a_file_that_kills_its_decoder_is_given_up_and_the_rest_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "work", die_on_bad_names)
+    monkeypatch.setattr(decoding, "load_views", die_on_bad_names)
     jobs = [ViewJob("bad" if i == 2 else "good", str(i), (0,)) for i in range(7)]
     found = {job.key: crops for job, crops in decoding.decoded(jobs, ViewSpec(32), workers=1)}
     assert list(found) == [job.key for job in jobs]
@@ -356,7 +356,7 @@ def test_a_file_that_kills_its_decoder_is_given_up_and_the_rest_go_on(monkeypatc
 
 
 def test_decoders_that_all_die_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "work", die_on_bad_names)
+    monkeypatch.setattr(decoding, "load_views", die_on_bad_names)
     with pytest.raises(DataError, match="keep dying, the last one on bad2"):
         list(decoding.decoded([ViewJob(f"bad{i}", "1", (0,)) for i in range(9)], ViewSpec(32), workers=1))
 

@@ -1,4 +1,4 @@
-"""Stands in for ``agcd.features.decoding.work`` in worker processes, so it must load nothing heavy."""
+"""Stands in for ``load_views`` in worker processes, so it must load nothing heavy."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object] = lambda
         wait()
         return thumbnail(*args, **options)
 
-    monkeypatch.setattr("agcd.app.web.pictures.thumbnail", counting)
+    monkeypatch.setattr("agcd.data.images.thumbnail", counting)
     return calls
 
 

@@ -88,8 +88,10 @@ def _row(file: Path, line: int, cells: dict[str, str], row_of: dict[str, int], p
         if path not in row_of:
             raise DataError(f"{file}, line {line}: {path!r} is not an image of this project.")
         return row_of[path]
-    if not (number.isascii() and number.isdigit() and int(number) < len(paths)):
-        raise DataError(f"{file}, line {line}: row is {number!r}; a number from 0 to {len(paths) - 1} is expected.")
+    if not (number.isascii() and number.isdigit() and len(number) < 19 and int(number) < len(paths)):
+        raise DataError(
+            f"{file}, line {line}: row is {number[:40]!r}; a number from 0 to {len(paths) - 1} is expected."
+        )
     if path and paths[int(number)] != path:
         raise DataError(f"{file}, line {line}: row {number} is {paths[int(number)]!r}, not {path!r}.")
     return int(number)

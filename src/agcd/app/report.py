@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
+from PIL.Image import Image
 
 from agcd.app.figures import figures_of
 from agcd.app.labels import How, LabelView
@@ -17,7 +18,8 @@ from agcd.app.second_look import SecondLook
 from agcd.app.snapshot import NO_GROUP, Group, Snapshot
 from agcd.app.status import Status, status_of
 from agcd.app.store.queries import strategy_of_round
-from agcd.data.images import scanned, thumbnail
+from agcd.data.decoding import Decoder
+from agcd.data.images import scanned_thumbnail
 from agcd.errors import ConfigError
 from agcd.report import write_report
 from agcd.report.story import ClassStrip, Confidence, Estimate, FeatureMap, RoundFacts, Story, Thumbnail
@@ -258,7 +260,14 @@ def _thumbnail(project: Project) -> Thumbnail | None:
     if not project.images.is_dir():
         return None
 
-    return lambda row: thumbnail(scanned(project.images / project.paths[row], project.keys[row]), _THUMBNAIL_SIDE)
+    decoder = Decoder(processes=1)
+
+    def thumbnail(row: int) -> Image:
+        path = project.images / project.paths[row]
+        made: Image = decoder(path, _THUMBNAIL_SIDE, scanned_thumbnail, path, project.keys[row], _THUMBNAIL_SIDE)
+        return made
+
+    return thumbnail
 
 
 def _commands(project: Project) -> tuple[str, ...]:

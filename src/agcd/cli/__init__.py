@@ -12,6 +12,7 @@ from pathlib import Path
 import typer
 
 from agcd.cli import about, bench, data, demo, estimate, labelling, paper, people, project, serve, upkeep
+from agcd.cli.terminal import printable_output
 from agcd.errors import AgcdError
 from agcd.io import is_fault_of_disk, storage_error
 
@@ -56,16 +57,20 @@ def show_progress() -> None:
 
 def main() -> None:
     """Run a command; a user's mistake is one sentence and exit code 2, our mistake is a traceback."""
-    try:
-        app()
-    except AgcdError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except OSError as error:
-        if not is_fault_of_disk(error):
-            raise
-        print(f"error: {storage_error(Path(error.filename or 'a file'), error)}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("stopped; run the same command again to continue", file=sys.stderr)
-        raise SystemExit(130) from None
+    with printable_output():
+        try:
+            app()
+        except AgcdError as error:
+            raise _told(error) from None
+        except OSError as error:
+            if not is_fault_of_disk(error):
+                raise
+            raise _told(storage_error(Path(error.filename or "a file"), error)) from None
+        except KeyboardInterrupt:
+            print("stopped; run the same command again to continue", file=sys.stderr)
+            raise SystemExit(130) from None
+
+
+def _told(error: AgcdError) -> SystemExit:
+    print(f"error: {error}", file=sys.stderr)
+    return SystemExit(2)

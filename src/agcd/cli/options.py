@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from agcd.cli.terminal import data_output
 from agcd.errors import ConfigError
 
 CacheOption = Annotated[
@@ -43,7 +44,7 @@ def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str
             raise ConfigError(f"--set {text!r} is not of the form section.key=value.")
         try:
             value = tomllib.loads(f"value = {raw}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             value = raw
         inner = values
         for section in sections:
@@ -58,7 +59,7 @@ def write_or_print(table: Mapping[str, Sequence[Any]], out: Path | None) -> None
     from agcd.data.tables import table_text, write_table
 
     if out is None:
-        print(table_text(table), end="")
+        print(table_text(table), end="", file=data_output())
     else:
         write_table(out, table)
         print(f"{out}: {len(next(iter(table.values())))} lines")

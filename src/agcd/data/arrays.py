@@ -85,7 +85,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("a single array, not an archive of named arrays")
             return {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is not a readable .npz file ({error}).") from None
 
 

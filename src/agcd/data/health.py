@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from agcd.data.images import FORMATS, ImageError, decode
+from agcd.data.decoding import Decoder
+from agcd.data.images import Header, ImageError, decode, header
 from agcd.types import BoolArray, Dataset, FloatArray, IntArray
-from agcd.words import count
+from agcd.words import count, printable
 
 TINY_SIDE = 32
 """Pixels: the side of a CIFAR image; below it a photograph shows little to a person."""
@@ -25,6 +24,8 @@ MAX_HASHED = 20_000
 _NEAR_BITS = 4
 """Of 64. Among 200 photographs of groceries14 no two were closer than 14, while half of their copies at two thirds of
 the size and JPEG quality 60 lay within 4: what is reported is a copy, though not every copy is reported."""
+_HASHED_SIDE = 32
+"""Pixels that a JPEG is decoded to before it is made a hash."""
 _BLOCK = 2000
 """Rows compared with all others at a time: 160 MB for the largest number hashed."""
 _SHOWN, _SHOWN_CLASSES = 5, 50
@@ -51,7 +52,7 @@ def _counts(dataset: Dataset) -> list[str]:
     tested = f", {n_test} test" if n_test else ""
     lines = [f"{dataset.n_rows} images: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled{tested}"]
     labels = Counter(train[train >= 0].tolist())
-    lines += [f"  {dataset.classes[c]}: {labels[c]} labelled" for c in sorted(labels)[:_SHOWN_CLASSES]]
+    lines += [f"  {printable(dataset.classes[c])}: {labels[c]} labelled" for c in sorted(labels)[:_SHOWN_CLASSES]]
     more = len(labels) - _SHOWN_CLASSES
     return lines + ([f"  and {more} more {'class' if more == 1 else 'classes'}"] if more > 0 else [])
 
@@ -59,21 +60,26 @@ def _counts(dataset: Dataset) -> list[str]:
 def _set_aside(dataset: Dataset) -> list[str]:
     refused = dataset.quarantine
     lines = [f"{count(len(refused), 'file')} set aside"] if refused else []
-    lines += [f"  {q.path}: {q.reason}" for q in refused[:_SHOWN]]
+    lines += [printable(f"  {q.path}: {q.reason}") for q in refused[:_SHOWN]]
     return lines + ([f"  and {len(refused) - _SHOWN} more"] if len(refused) > _SHOWN else [])
 
 
 def _looks(dataset: Dataset) -> list[str]:
-    """Sizes from the headers of all images; near duplicates where there are not too many."""
+    """Sizes and depth from the headers of all images; near duplicates where there are not too many."""
     paths = dataset.paths or ()
     with ThreadPoolExecutor(4) as threads:
-        sizes = [size for size in threads.map(_size, paths) if size is not None]
-        hashes = list(threads.map(_difference_hash, paths)) if len(paths) <= MAX_HASHED else None
+        headers = [found for found in threads.map(_header, paths) if found is not None]
+        hashes = _hashes(threads, paths) if len(paths) <= MAX_HASHED else None
     lines = []
-    if n_tiny := sum(min(size) < TINY_SIDE for size in sizes):
+    if n_tiny := sum(min(found.size) < TINY_SIDE for found in headers):
         lines.append(f"{count(n_tiny, 'tiny image')}, less than {TINY_SIDE} pixels wide or high")
-    if n_huge := sum(width * height > HUGE_PIXELS for width, height in sizes):
+    if n_huge := sum(found.size[0] * found.size[1] > HUGE_PIXELS for found in headers):
         lines.append(f"{count(n_huge, 'huge image')}, more than {HUGE_PIXELS // 10**6} million pixels")
+    if n_deep := sum(found.is_deep for found in headers):
+        lines.append(
+            f"{count(n_deep, 'grey image')} of 16 or more bits: shown and learned with the range of values stretched, "
+            "each by itself"
+        )
     if hashes is None:
         lines.append(f"near duplicates were not looked for: more than {MAX_HASHED} images")
     elif n_near := _n_near(hashes, dataset.keys):
@@ -81,25 +87,33 @@ def _looks(dataset: Dataset) -> list[str]:
     return lines
 
 
-def _size(path: Path) -> tuple[int, int] | None:
+def _header(path: Path) -> Header | None:
+    """None for a file that was usable a moment ago: whatever happened since, a report must not stop for it."""
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"PIL\.")
-            # A pipe that has taken the file's place since the scan must not keep us waiting.
-            with open(
-                path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-            ) as file:
-                return Image.open(file, formats=FORMATS).size
-    except Exception:  # it was usable a moment ago; whatever happened since, a report must not stop for it
-        return None
-
-
-def _difference_hash(path: Path) -> BoolArray | None:
-    """64 bits: whether each of 8 × 8 grey cells is brighter than its right neighbour; None for damage or flatness."""
-    try:
-        grey = decode(path, draft_size=32).convert("L").resize((9, 8), Image.Resampling.BOX)
+        return header(path)
     except ImageError:
         return None
+
+
+def _hashes(threads: ThreadPoolExecutor, paths: Sequence[Path]) -> list[BoolArray | None]:
+    decoder = Decoder()
+
+    def hashed(path: Path) -> BoolArray | None:
+        try:
+            found: BoolArray | None = decoder(path, _HASHED_SIDE, difference_hash, path)
+            return found
+        except ImageError:
+            return None
+
+    try:
+        return list(threads.map(hashed, paths))
+    finally:
+        decoder.close()
+
+
+def difference_hash(path: Path) -> BoolArray | None:
+    """64 bits: whether each of 8 × 8 grey cells is brighter than its right neighbour; None where it is flat."""
+    grey = decode(path, draft_size=_HASHED_SIDE).convert("L").resize((9, 8), Image.Resampling.BOX)
     cells = np.asarray(grey, dtype=np.int16)
     bits = np.asarray(cells[:, :-1] > cells[:, 1:]).ravel()
     return bits if 8 <= bits.sum() <= 56 else None  # plain backgrounds all hash alike and say nothing
@@ -123,7 +137,7 @@ def _n_near(hashes: Sequence[BoolArray | None], keys: Sequence[str]) -> int:
 
 
 def _path(dataset: Dataset, row: int) -> str:
-    return str(dataset.paths[row]) if dataset.paths else f"row {row}"
+    return printable(str(dataset.paths[row])) if dataset.paths else f"row {row}"
 
 
 def describe_health(dataset: Dataset) -> list[str]:
@@ -131,7 +145,9 @@ def describe_health(dataset: Dataset) -> list[str]:
     lines = []
     if dataset.quarantine:
         first, files = dataset.quarantine[0], count(len(dataset.quarantine), "file")
-        lines.append(f"{dataset.name}: {files} set aside, the first is {first.path}: {first.reason}.")
+        lines.append(
+            f"{dataset.name}: {files} set aside, the first is {printable(first.path)}: {printable(first.reason)}."
+        )
     if len(leaked := leaked_rows(dataset)):
         lines.append(f"{dataset.name}: {count(len(leaked), 'train row')} also for testing; test accuracy is flattered.")
     if contradictory := contradictory_rows(dataset):

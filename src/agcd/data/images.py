@@ -1,7 +1,8 @@
 """The one decoder: file bytes in, an upright RGB image out, or an ``ImageError`` with a short reason.
 
 The page and the trainer both call it, so they see the same pixels. Files come from strangers: only formats on
-the allow-list are parsed, sizes are checked before anything is decoded, and only regular files are opened.
+the allow-list are parsed, sizes and the memory that decoding takes are checked before anything is decoded, and only
+regular files are opened.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import io
 import os
 import stat
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from agcd.errors import DataError
 from agcd.io import digest_bytes
+from agcd.words import printable
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif"})
@@ -27,34 +31,74 @@ FOREIGN_SUFFIXES = frozenset(
 )
 """Pictures that we do not decode: worth a word to the user, where other files are passed over in silence."""
 MAX_PIXELS = 64_000_000
-"""192 MB as RGB: more than nearly all cameras take, and several at once still fit into memory."""
+"""More than nearly all cameras take."""
 MAX_BYTES = 256 * 2**20
 """Above what so many pixels take without compression."""
+MAX_DECODED_BYTES = 640 * 2**20
+"""What decoding one picture may take with all copies made on the way: 10 bytes for each of so many pixels."""
+MAX_DRAFT = 1024
+"""The largest side that any part of the program asks for: what the header is judged by."""
+_BITS, _SAMPLES, _ROWS_PER_STRIP, _TILE_WIDTH, _TILE_LENGTH = 258, 277, 278, 322, 323
+"""Tags of TIFF."""
+DEEP_MODES = ("I", "F")
+"""Modes whose values have no nominal range, 16-bit ones (``I;16…``) among them: their range is stretched."""
+JPEG_QUALITY = 85
+_STRIP_PIXELS = 2**20
+"""Converted at a time, so that copies of the whole picture in wider numbers are never made."""
+_CLIPPED = 0.001
+"""Of the pixels at either end of a 16-bit range: a few dead or hot ones must not leave the rest in one grey."""
 
 
 class ImageError(DataError):
     """A file that is not a usable image; ``reason`` is the message without the path."""
 
     def __init__(self, reason: str, path: Path | None = None) -> None:
-        super().__init__(f"{path}: {reason}." if path else f"Not a usable image: {reason}.")
-        self.reason = reason
+        super().__init__(f"{printable(str(path))}: {reason}." if path else f"Not a usable image: {reason}.")
+        self.reason, self.path = reason, path
+
+    def __reduce__(self) -> tuple[type[ImageError], tuple[str, Path | None]]:
+        return ImageError, (self.reason, self.path)  # it comes back from decoding processes
+
+
+class Header(NamedTuple):
+    """What the header of a picture tells before anything is decoded."""
+
+    format: str
+    size: tuple[int, int]
+    mode: str
+    codec: str
+    is_progressive: bool
+    decoded_bytes: int
+    """Most that decoding takes, all copies included."""
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether values are stretched to the 256 that are shown and learned."""
+        return self.mode.startswith(DEEP_MODES)
 
 
 def decode(
     data: bytes | Path, *, max_pixels: int = MAX_PIXELS, max_bytes: int = MAX_BYTES, draft_size: int | None = None
 ) -> Image.Image:
-    """The image as upright RGB; alpha is laid on white, 16 bits are scaled to 8, of animations the first frame.
+    """The image as upright RGB; alpha is laid on white, of animations the first frame is taken.
 
-    ``draft_size`` lets a JPEG be decoded at 1/2, 1/4 or 1/8 scale as long as both sides stay at least that long.
+    Values of more than 8 bits are stretched: of 16 bits what lies between the darkest and the brightest thousandth of
+    the pixels, of 32 bits all. ``draft_size`` lets a JPEG be decoded at 1/2, 1/4 or 1/8 scale as long as both sides
+    stay at least that long.
     """
     with _as_image_error(data):
-        image = _open(data, max_pixels, max_bytes)
-        if draft_size is not None:
-            image.draft(None, (draft_size, draft_size))
+        image = _open(data, max_pixels, max_bytes, draft_size)
         image.load()
-        rgb = _to_rgb(_upright(image))
-        rgb.info.clear()  # a broken colour profile must not travel into thumbnails
-        return rgb
+        image = _to_8_bits(image)
+        upright = _upright(_to_rgb(image))
+        upright.info.clear()  # a broken colour profile must not travel into thumbnails
+        return upright
+
+
+def header(data: bytes | Path, *, draft_size: int | None = None) -> Header:
+    """What the header tells; of a file only so much is read as that takes."""
+    with _as_image_error(data), io.BytesIO(data) if isinstance(data, bytes) else _regular(data) as file:
+        return _facts(_parsed(file, draft_size))
 
 
 def scanned(path: Path, key: str) -> bytes:
@@ -72,55 +116,135 @@ def thumbnail(data: bytes | Path, size: int) -> Image.Image:
     return image
 
 
+def scanned_thumbnail(path: Path, key: str, size: int) -> Image.Image:
+    """A small copy of a file that is still what was scanned, free of all that came with the file."""
+    return thumbnail(scanned(path, key), size).copy()
+
+
+def scanned_jpeg(path: Path, key: str, size: int) -> bytes:
+    """The same, encoded anew."""
+    buffer = io.BytesIO()
+    thumbnail(scanned(path, key), size).save(buffer, "JPEG", quality=JPEG_QUALITY)
+    return buffer.getvalue()
+
+
 def probe(data: bytes | Path, *, max_pixels: int = MAX_PIXELS, max_bytes: int = MAX_BYTES) -> str | None:
     """Why the header says this cannot be used, or None; pixels are not decoded."""
     try:
         with _as_image_error(data):
-            _open(data, max_pixels, max_bytes)
+            _open(data, max_pixels, max_bytes, MAX_DRAFT)
     except ImageError as error:
         return error.reason
     return None
 
 
 def read_file(path: Path, *, max_bytes: int = MAX_BYTES) -> bytes:
-    """All bytes of a regular file; anything else is refused without waiting for it.
+    """All bytes of a regular file; anything else is refused without waiting for it."""
+    with _regular(path, max_bytes) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise _unreadable(path, error) from None
+
+
+def _regular(path: Path, max_bytes: int = MAX_BYTES) -> io.BufferedReader:
+    """A regular file, opened.
 
     ``O_NONBLOCK`` keeps a FIFO from blocking the open, and the checks are made on what was opened, not on its name.
     """
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        try:
-            return _read_regular(handle, path, max_bytes)
-        finally:
-            os.close(handle)
-    except ImageError:
-        raise
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
-        raise ImageError(f"cannot be read ({getattr(error, 'strerror', None) or error})", path) from None
+        raise _unreadable(path, error) from None
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise ImageError("not a regular file", path)
+        if facts.st_size > max_bytes:
+            raise ImageError(f"{facts.st_size:,} bytes, more than the {max_bytes:,} allowed", path)
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
 
 
-def _read_regular(handle: int, path: Path, max_bytes: int) -> bytes:
-    facts = os.fstat(handle)
-    if not stat.S_ISREG(facts.st_mode):
-        raise ImageError("not a regular file", path)
-    if facts.st_size > max_bytes:
-        raise ImageError(f"{facts.st_size:,} bytes, more than the {max_bytes:,} allowed", path)
-    with open(handle, "rb", closefd=False) as file:
-        return file.read()
+def _unreadable(path: Path, error: Exception) -> ImageError:
+    return ImageError(f"cannot be read ({getattr(error, 'strerror', None) or error})", path)
 
 
-def _open(data: bytes | Path, max_pixels: int, max_bytes: int) -> Image.Image:
-    """The image with its header read and its size checked; nothing is decoded yet."""
+def _open(data: bytes | Path, max_pixels: int, max_bytes: int, draft_size: int | None) -> Image.Image:
+    """The image with its header read, its size and its cost checked; nothing is decoded yet."""
     content = data if isinstance(data, bytes) else read_file(data, max_bytes=max_bytes)
     if not content:
         raise ImageError("empty file")
-    image = Image.open(io.BytesIO(content), formats=FORMATS)
+    image = _parsed(io.BytesIO(content), None)
     width, height = image.size
     if width < 1 or height < 1:
         raise ImageError(f"no pixels ({width}×{height})")
     if width * height > max_pixels:
         raise ImageError(f"{width}×{height} pixels, more than the {max_pixels:,} allowed")
+    if draft_size is not None:
+        image.draft(None, (draft_size, draft_size))
+    n_bytes = decoded_bytes(image) + len(content)
+    if n_bytes > MAX_DECODED_BYTES:
+        raise ImageError(f"decoding takes {n_bytes >> 20} MB, more than the {MAX_DECODED_BYTES >> 20} allowed")
     return image
+
+
+def _parsed(file: io.BufferedReader | io.BytesIO, draft_size: int | None) -> Image.Image:
+    image = Image.open(file, formats=FORMATS)
+    if draft_size is not None:
+        image.draft(None, (draft_size, draft_size))
+    return image
+
+
+def _facts(image: Image.Image) -> Header:
+    tiles: list[Any] = getattr(image, "tile", [])
+    return Header(
+        image.format or "",
+        image.size,
+        image.mode,
+        str(tiles[0][0]) if tiles else "",
+        "progressive" in image.info,
+        decoded_bytes(image),
+    )
+
+
+def decoded_bytes(image: Image.Image) -> int:
+    """Most that decoding an opened image takes, all copies included; the bytes of the file come on top."""
+    n_pixels, stored = image.width * image.height, _stored_bytes(image.mode)
+    loading = n_pixels * stored + _codec_bytes(image)
+    converting = n_pixels * (5 if image.mode.startswith(DEEP_MODES) else stored + 4 * (image.mode != "RGB"))
+    is_known = image.format != "PNG" or "exif" in image.info  # Pillow would decode a PNG to look for its EXIF
+    turning = n_pixels * 8 if is_known and _is_turned(image) else 0
+    return max(loading, converting, turning)
+
+
+def _stored_bytes(mode: str) -> int:
+    """Of a pixel as Pillow keeps it."""
+    return 1 if mode in ("1", "L", "P") else 2 if mode.startswith("I;16") else 4
+
+
+def _codec_bytes(image: Image.Image) -> int:
+    """What a library keeps beside the pixels while it decodes, where that grows with the picture."""
+    n_pixels = image.width * image.height
+    if image.format == "WEBP":
+        return 12 * n_pixels  # the frame and two canvases
+    if image.format == "JPEG" and "progressive" in image.info:
+        scale = (getattr(image, "decoderconfig", None) or (1,))[0]
+        return 2 * len(image.getbands()) * n_pixels * scale**2  # all coefficients, also for a draft
+    tiles: list[Any] = getattr(image, "tile", [])
+    return _libtiff_bytes(image) if tiles and tiles[0][0] == "libtiff" else 0
+
+
+def _libtiff_bytes(image: Image.Image) -> int:
+    """One tile, or one strip of rows, which may be the whole picture or even larger than it."""
+    tags: Any = getattr(image, "tag_v2", {})
+    bits = tags.get(_BITS, 8)
+    n_bits = sum(bits) if isinstance(bits, tuple) else bits * _whole(tags.get(_SAMPLES), 1)
+    rows = min(image.height, _whole(tags.get(_ROWS_PER_STRIP), image.height))
+    area = _whole(tags.get(_TILE_WIDTH), image.width) * _whole(tags.get(_TILE_LENGTH), rows)
+    return area * max(_stored_bytes(image.mode), -(-n_bits // 8))
 
 
 @contextmanager
@@ -136,35 +260,100 @@ def _as_image_error(data: bytes | Path) -> Iterator[None]:
         raise ImageError(error.reason, path) from None
     except UnidentifiedImageError:
         raise ImageError(f"not an image of a supported format ({', '.join(FORMATS)})", path) from None
+    except MemoryError:
+        raise ImageError("decoding takes more memory than allowed", path) from None
     except Image.DecompressionBombError:
         raise ImageError("far more pixels than allowed", path) from None
     except Exception as error:  # Pillow's plugins raise a dozen types on damaged files
         raise ImageError(f"damaged ({error or type(error).__name__})", path) from None
 
 
+def _is_turned(image: Image.Image) -> bool:
+    """Whether EXIF says so; broken metadata must not cost a good picture."""
+    try:
+        return bool(image.getexif().get(ExifTags.Base.Orientation, 1) != 1)
+    except Exception:
+        return False
+
+
 def _upright(image: Image.Image) -> Image.Image:
-    """The image turned as its EXIF orientation says; broken metadata must not cost a good picture."""
+    """The image turned as its EXIF orientation says."""
+    if not _is_turned(image):
+        return image
     try:
         return ImageOps.exif_transpose(image)
     except Exception:
         return image
 
 
+def _to_8_bits(image: Image.Image) -> Image.Image:
+    """Grey of 16 or 32 bits with its range stretched, as Pillow's own conversion clips at 255; others as they are."""
+    if image.mode.startswith("I;16"):
+        return _stretched_16_bits(image)
+    return _stretched(image) if image.mode in DEEP_MODES else image
+
+
 def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16"):  # Pillow's own conversion clips at 255
-        values = np.asarray(image).astype(np.float32)
-        return Image.fromarray((values / 257).round().astype(np.uint8)).convert("RGB")
-    if image.mode in ("I", "F"):
-        return _stretched(image).convert("RGB")
+    """The image as RGB with its metadata; the one given, where it is RGB already."""
     if image.has_transparency_data:
-        coloured = image.convert("RGBA")
-        white = Image.new("RGBA", coloured.size, "white")
-        return Image.alpha_composite(white, coloured).convert("RGB")
-    return image.convert("RGB")
+        return _in_strips(image, "RGB", _on_white)
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    coloured = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", coloured.size, "white"), coloured).convert("RGB")
 
 
 def _stretched(image: Image.Image) -> Image.Image:
     """32-bit values have no nominal range: their own smallest becomes black, their largest white."""
-    values = np.nan_to_num(np.asarray(image).astype(np.float64), posinf=0.0, neginf=0.0)
-    low, high = values.min(), values.max()
-    return Image.fromarray(((values - low) * (255.0 / ((high - low) or 1.0))).round().astype(np.uint8))
+    ends = [(values.min(), values.max()) for values in map(_finite, _strips(image))]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    scale = 255.0 / ((high - low) or 1.0)
+    return _in_strips(image, "L", lambda strip: Image.fromarray(_rounded((_finite(strip) - low) * scale)))
+
+
+def _stretched_16_bits(image: Image.Image) -> Image.Image:
+    """Cameras of microscopes fill 12 of 16 bits: what the pixels use of the range becomes black to white."""
+    counts = sum(np.bincount(np.asarray(strip).ravel(), minlength=2**16) for strip in _strips(image))
+    low, high = _used_range(np.asarray(counts))
+    shades = _rounded(np.clip((np.arange(2**16) - low) * (255.0 / ((high - low) or 1)), 0, 255))
+    return _in_strips(image, "L", lambda strip: Image.fromarray(shades[np.asarray(strip)]))
+
+
+def _used_range(counts: NDArray[np.int64]) -> tuple[int, int]:
+    """The values between which all but a thousandth of the pixels at either end lie; all, where that is one value."""
+    up_to = counts.cumsum()
+    low = int(np.searchsorted(up_to, _CLIPPED * up_to[-1], side="right"))
+    high = int(np.searchsorted(up_to, (1 - _CLIPPED) * up_to[-1], side="left"))
+    used = np.flatnonzero(counts)
+    return (low, high) if low < high else (int(used[0]), int(used[-1]))
+
+
+def _finite(image: Image.Image) -> NDArray[np.float64]:
+    return np.nan_to_num(np.asarray(image).astype(np.float64), posinf=0.0, neginf=0.0)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    return values.round().astype(np.uint8)
+
+
+def _strips(image: Image.Image) -> Iterator[Image.Image]:
+    """The image from top to bottom, a few rows at a time."""
+    rows = max(1, _STRIP_PIXELS // image.width)
+    for top in range(0, image.height, rows):
+        yield image.crop((0, top, image.width, min(top + rows, image.height)))
+
+
+def _in_strips(image: Image.Image, mode: str, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    """``convert`` of the whole image, which handles each pixel by itself, without wide copies of the whole."""
+    whole, top = Image.new(mode, image.size), 0
+    for strip in _strips(image):
+        whole.paste(convert(strip), (0, top))
+        top += strip.height
+    whole.info = dict(image.info)
+    return whole
+
+
+def _whole(value: Any, otherwise: int) -> int:
+    return value if isinstance(value, int) and value > 0 else otherwise

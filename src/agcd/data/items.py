@@ -13,6 +13,7 @@ from agcd.data.images import ImageError, probe, read_file
 from agcd.errors import DataError
 from agcd.io import digest_bytes
 from agcd.types import UNLABELLED, Dataset, Quarantined
+from agcd.words import printable
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def image_dataset(
         except ImageError as error:
             refused.append(Quarantined(item.shown, error.reason))
     if not kept:
-        some = "".join(f"; of {len(refused)} unusable ones the first is {q.path}: {q.reason}" for q in refused[:1])
+        why = [printable(f"{q.path}: {q.reason}") for q in refused[:1]]
+        some = f"; of {len(refused)} unusable ones the first is {why[0]}" if why else ""
         raise DataError(f"{otherwise}{some}.")
     found = sorted({item.label for item in kept if item.label is not None})
     names = tuple(found if classes is None else classes)

@@ -102,12 +102,12 @@ def _read_parquet(path: Path) -> Iterator[_Line]:
             names = file.schema_arrow.names
             places = _places(path, names)
             table = file.read(columns=[names[i] for i in places.values()])
-    except (pa.ArrowException, OSError) as error:
+        for field in table.schema:
+            if not _is_plain(field.type):
+                raise DataError(f"{path}: column {field.name!r} is of type {field.type}; text or numbers are expected.")
+        columns = [table.column(names[i]).to_pylist() for i in places.values()]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not a readable Parquet file ({str(error).splitlines()[0]}).") from None
-    for field in table.schema:
-        if not _is_plain(field.type):
-            raise DataError(f"{path}: column {field.name!r} is of type {field.type}; text or numbers are expected.")
-    columns = [table.column(names[i]).to_pylist() for i in places.values()]
     for number, cells in enumerate(zip(*columns, strict=True), start=1):
         yield _line(number, dict(zip(places, cells, strict=True)))
 

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from agcd.config import TrainConfig
-from agcd.features.decoding import end_with_parent
+from agcd.data.decoding import end_with_parent
 from agcd.features.extract import fill
 from agcd.training import fit
 from agcd.training.job import Outcome, TrainingJob

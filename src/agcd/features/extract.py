@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import sys
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ from agcd.features.backbones import Backbone, Run
 from agcd.features.decoding import Decoded, decoded
 from agcd.features.store import SHARD_BYTES, FeatureStore, Half, Item
 from agcd.features.views import Bad, ViewJob
+from agcd.words import printable
 
 log = logging.getLogger("agcd")
 
@@ -93,7 +93,7 @@ def write_shard(store: FeatureStore, done: Iterable[tuple[ViewJob, Half | Bad]])
     for job, values in done:
         if isinstance(values, Bad):
             bad[job.key] = values.reason
-            log.warning("%s has no features: %s.", job.path, values.reason)
+            log.warning("%s has no features: %s.", printable(job.path), values.reason)
             if values.lasting:
                 store.mark_bad(job.key, values.reason)
         else:
@@ -208,7 +208,7 @@ def shown(progress: Progress | None, n_images: int, n_items: int) -> Iterator[Ca
     if progress is not None:
         done = iter(range(1, n_images + 1))
         yield lambda: progress(next(done), n_images)
-    elif sys.stderr.isatty():
+    elif _is_terminal():
         with _bar(n_images, n_items) as advance:
             yield advance
     else:
@@ -220,6 +220,13 @@ def shown(progress: Progress | None, n_images: int, n_items: int) -> Iterator[Ca
 
 def _speed(images_per_second: float, crops_per_image: float) -> str:
     return f"{images_per_second:.1f} images/s, {images_per_second * crops_per_image:.0f} crops/s"
+
+
+def _is_terminal() -> bool:
+    """Whether rich would draw on the error stream; the command line puts a stream before it that is no terminal."""
+    from rich.console import Console
+
+    return Console(stderr=True).is_terminal
 
 
 @contextmanager

@@ -13,14 +13,17 @@ import torch
 from torch import Tensor, nn
 
 from agcd.config import BackboneConfig
+from agcd.data.decoding import Decoder
 from agcd.errors import ConfigError, StorageError
 from agcd.features.backbones import Backbone, load_backbone
+from agcd.features.decoding import decoded_now
 from agcd.features.extract import fill as fill_here
 from agcd.features.store import Allocate, FeatureStore
 from agcd.features.tails import ResidualAdapter
-from agcd.features.views import Bad, ViewJob, load_views
+from agcd.features.views import Bad, ViewJob
 from agcd.io import digest, digest_bytes, read_json, write_json
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
+from agcd.words import printable
 
 log = logging.getLogger("agcd")
 
@@ -186,6 +189,7 @@ class OnlineRows:
         self._test_views = torch.empty(shape if keeps else (0,))
         self._is_kept = np.zeros(self.n_rows, dtype=bool)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agcd-decode")
+        self._decoder = Decoder()
 
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         if len(self._test_views) == 0 or views.any():
@@ -204,7 +208,7 @@ class OnlineRows:
         size = spec.image_size
         crops = np.zeros((len(jobs), size, size, 3), dtype=np.uint8)
         usable = np.ones(len(jobs), dtype=bool)
-        for i, found in enumerate(self._threads.map(lambda job: load_views(job, spec), jobs)):
+        for i, found in enumerate(self._threads.map(lambda job: decoded_now(self._decoder, job, spec), jobs)):
             if isinstance(found, Bad):
                 usable[i] = False
                 self._note(int(rows[i]), found.reason)
@@ -220,7 +224,7 @@ class OnlineRows:
 
     def _note(self, row: int, reason: str) -> None:
         if row not in self.bad_rows:
-            log.warning("%s has no features: %s.", self._paths[row], reason)
+            log.warning("%s has no features: %s.", printable(str(self._paths[row])), reason)
             self.bad_rows[row] = reason
 
 

@@ -41,7 +41,8 @@ def preprocessing_facts(
     resize = ViewSpec(image_size).resize
     return {
         "steps": [
-            "decode to RGB with 8 bits, turned upright by its EXIF orientation, transparency laid on white; "
+            "decode to RGB with 8 bits, turned upright by its EXIF orientation, transparency laid on white, "
+            "grey of 16 bits stretched from its darkest to its brightest thousandth, of 32 from end to end; "
             f"a JPEG may be decoded at 1/2, 1/4 or 1/8 scale while both sides stay at least {resize}",
             f"cut the middle out of images more than {views.MAX_ASPECT} times as long as wide",
             f"resize with bicubic interpolation and antialiasing (Pillow) so that the short side is {resize}",

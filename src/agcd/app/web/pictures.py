@@ -1,12 +1,13 @@
 """Pictures for the page, by row number only: decoded by the one decoder, made small and encoded anew.
 
+Large ones are decoded in limited processes: one that kills its decoder is a picture gone, and the others go on.
+
 A file is shown only while its content is what was scanned, so neither a changed file nor a swapped link ever leaves
 this machine. What was made once is kept under the name of its content.
 """
 
 from __future__ import annotations
 
-import io
 import re
 import threading
 from collections.abc import Sequence
@@ -18,16 +19,15 @@ import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from PIL import Image
 
-from agcd.data.images import ImageError, read_file, scanned, thumbnail
+from agcd.data.decoding import Decoder
+from agcd.data.images import ImageError, read_file, scanned_jpeg
 from agcd.errors import DataError, StorageError
 from agcd.io import atomic_write
 
 SIZES = (96, 160, 320, 1024)
-QUALITY = 85
 MAX_DECODINGS = 4
-"""At once: a picture may take a few hundred megabytes while it is decoded."""
+"""At once: each may take some ten megabytes here, and they would only wait for a core."""
 MAX_THREADS = 8
 """Waiting for pictures at once, so that a page full of them leaves threads for answers."""
 N_LOCKS = 64
@@ -51,7 +51,7 @@ class Pictures:
 
     def __init__(self, paths: Sequence[str], keys: Sequence[str], root: Path, cache: Path) -> None:
         self._paths, self._keys, self._root, self._cache = paths, keys, root, cache
-        self._decoding = threading.Semaphore(MAX_DECODINGS)
+        self._decoding, self._decoder = threading.Semaphore(MAX_DECODINGS), Decoder()
         self._locks = tuple(threading.Lock() for _ in range(N_LOCKS))
 
     def jpeg(self, row: int, size: int) -> bytes:
@@ -85,7 +85,9 @@ class Pictures:
 
     def _made(self, row: int, key: str, size: int) -> bytes:
         try:
-            return _jpeg(thumbnail(scanned(self._root / self._paths[row], key), size))
+            path = self._root / self._paths[row]
+            jpeg: bytes = self._decoder(path, size, scanned_jpeg, path, key, size)
+            return jpeg
         except ImageError as error:
             raise PictureGone(f"Picture {row} cannot be shown: {error.reason}.") from None
 
@@ -149,9 +151,3 @@ def _kept_jpeg(path: Path) -> bytes | None:
     except ImageError:
         return None
     return content if content.startswith(b"\xff\xd8") and content.endswith(b"\xff\xd9") else None
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=QUALITY)
-    return buffer.getvalue()
