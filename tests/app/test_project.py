@@ -271,3 +271,10 @@ def test_when_everything_is_answered_there_is_nothing_to_ask(tmp_path: Path) -> 
         write_answers(project, [Answer(row, "unsure") for row in project.label_state()[0].pool_rows.tolist()])
         with pytest.raises(DataError, match="nothing left to ask"):
             ask(project, 1)
+
+
+def test_undo_finds_a_person_whatever_space_is_around_the_name(tmp_path: Path) -> None:
+    with make_project(tmp_path) as project:
+        row = int(project.label_state()[0].pool_rows[0])
+        write_answers(project, [Answer(row, "kite")], " ann ")
+        assert [event.row for event in undo(project, "ann\t").events if event.row is not None] == [row]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
 from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_settings
-from agcd.app.jobs import Jobs
+from agcd.app.jobs import EXPORTED, Jobs, problem_of_export
 from agcd.app.labels import LabelView
 from agcd.app.project import N_CLASSES
 from agcd.app.rounds import problem_of_view
@@ -58,6 +58,7 @@ def check_project(folder: Path, say: Callable[[str], None] = lambda line: None) 
         "rounds": _rounds,
         "what the page shows": _views,
         "features": _features,
+        "exported files": _exports,
         "files of killed work": _leftovers,
     }
     found: list[Finding] = []
@@ -257,6 +258,14 @@ def _features(folder: Path) -> Iterator[Finding]:
         problem = problem_of_shard(shard)
         if problem:
             yield Finding(shard, f"is damaged ({problem})", "these features are computed again", shard.unlink)
+
+
+def _exports(folder: Path) -> Iterator[Finding]:
+    for made in sorted(folder.glob("cache/export/*")):
+        names = sorted(path.name for path in made.iterdir() if path.is_file() and path.name != EXPORTED)
+        problems = [problem for name in names if (problem := problem_of_export(made, name))]
+        if problems:
+            yield Finding(made, f"is damaged ({problems[0]})", "the page builds it again", partial(shutil.rmtree, made))
 
 
 def _leftovers(folder: Path) -> Iterator[Finding]:

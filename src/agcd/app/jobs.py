@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Literal
 
 from agcd.errors import ConfigError
-from agcd.io import read_json, write_json
+from agcd.io import digest_file, read_json, read_sealed, write_json, write_sealed
 
 Kind = Literal["prepare", "round", "export", "start", "train"]
 KINDS: tuple[Kind, ...] = ("prepare", "round", "export", "start", "train")
 _END_SECONDS = 30.0
+EXPORTED = "digests.json"
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,23 @@ def _take_lock(folder: Path, seconds: float = 0.0) -> int | None:
 def export_folder(project_folder: Path, n_finished: int) -> Path:
     """Where the job "export" puts the files of the last finished round."""
     return project_folder / "cache" / "export" / f"{max(0, n_finished - 1):03d}"
+
+
+def seal_export(folder: Path) -> None:
+    """Note the digests of the files that were just exported, so that a damaged one is not handed out."""
+    digests = {path.name: digest_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    write_sealed(folder / EXPORTED, {name: value for name, value in digests.items() if name != EXPORTED})
+
+
+def problem_of_export(folder: Path, name: str) -> str | None:
+    """What is wrong with an exported file, if anything; exports of version 0.2 hold no digests."""
+    try:
+        expected = read_sealed(folder / EXPORTED).get(name)
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return f"{EXPORTED} is damaged"
+    return None if digest_file(folder / name) == expected else f"{name} is damaged"
 
 
 def read_job(folder: Path) -> JobState:

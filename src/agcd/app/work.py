@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agcd.app.jobs import KINDS, JobState, Kind, export_folder, write_job
+from agcd.app.jobs import KINDS, JobState, Kind, export_folder, seal_export, write_job
 from agcd.app.project import Project
 from agcd.errors import AgcdError
 from agcd.io import is_fault_of_disk, storage_error
@@ -107,6 +107,7 @@ def export(project: Project, told: ProgressFile, n_questions: int | None) -> Non
     export_all(project, out, onnx=has_onnx())
     told.stage("writing the report")
     write_project_report(project, out)
+    seal_export(out)
 
 
 def start(project: Project, told: ProgressFile, n_questions: int | None) -> None:

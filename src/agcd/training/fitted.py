@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from agcd.arrays import unit
-from agcd.errors import WeightsError
+from agcd.errors import StorageError, WeightsError
 from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
 from agcd.io import digest_bytes
@@ -100,7 +100,10 @@ class Fitted:
     @staticmethod
     def load(path: Path, features: RowFeatures) -> Fitted:
         """What ``save`` stored, on features of the same backbone; files that name no head have a cosine one."""
-        tensors, facts = load_tensors(path)
+        try:
+            tensors, facts = load_tensors(path)
+        except StorageError:
+            raise damaged(path, "is damaged") from None
         if not all(tensor.isfinite().all() for tensor in tensors.values()):  # up to version 0.2 such a round could end
             raise damaged(path, "holds numbers that are not finite")
         n_slots, (width, out), kind = facts["n_slots"], facts["projector"], facts.get("head", "cosine")

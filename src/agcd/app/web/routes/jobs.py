@@ -10,11 +10,11 @@ from fastapi.responses import FileResponse, Response
 
 from agcd.app.create import set_n_classes
 from agcd.app.export.files import export_file, light_files
-from agcd.app.jobs import JobState, export_folder
+from agcd.app.jobs import JobState, export_folder, problem_of_export
 from agcd.app.web import schemas
 from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
-from agcd.errors import ConfigError
+from agcd.errors import ConfigError, StorageError
 
 LABEL_FILES = tuple(name for name in light_files() if not name.startswith("predictions"))
 """What there is before the first training."""
@@ -92,6 +92,8 @@ def _files(router: APIRouter, server: ServerState) -> None:
         """One file, by its name in the list."""
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         if name in MODEL_FILES and made(name).is_file():
+            if problem := problem_of_export(made(name).parent, name):
+                raise StorageError(f"The exported files are damaged ({problem}): build them again.")
             return FileResponse(made(name), headers=headers, media_type="application/octet-stream")
         if name not in light_files():
             raise HTTPException(404, "There is no such file")
