@@ -82,6 +82,7 @@ class Person(threading.Thread):
 
 def measured(served: Served, client: Client, began: float) -> Taken:
     place = Path(f"/proc/{served.pid}")
+    client.http.close()  # the server has closed it, after half a minute without a word
     job = client.get("/api/v1/job")
     assert job["state"] != "failed", job
     n_open, n_threads = (sum(1 for _ in (place / name).iterdir()) for name in ("fd", "task"))
