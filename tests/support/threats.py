@@ -43,6 +43,7 @@ THREATS: dict[str, list[str]] = {
         "data/test_sources.py::test_two_folders_with_the_same_name",
         "data/test_sources.py::test_names_that_are_not_unicode",
         "app/store/test_names.py",
+        "cli/test_terminal.py",
         "app/export/test_export_folders.py::test_a_safe_name",
     ],
     "no image, one, a million; files that change; read-only and full disks": [
@@ -66,6 +67,7 @@ THREATS: dict[str, list[str]] = {
         "data/test_images.py::test_formats_that_pillow_knows",
         "data/test_images.py::test_html_after_a_jpeg",
         "data/test_images.py::test_damaged_bytes",
+        "test_fuzz.py::test_damaged_pictures",
     ],
     "bombs, endless animations, odd modes, sizes, profiles and orientations": [
         "data/test_images.py::test_too_many_pixels",
@@ -78,6 +80,7 @@ THREATS: dict[str, list[str]] = {
         "data/test_images.py::test_float_pixels",
     ],
     "decoders that die, hang or take all memory": [
+        "data/test_decoding.py",
         "features/test_extract.py::test_a_file_that_kills",
         "features/test_extract.py::test_decoders_that_all_die",
         "features/test_extract.py::test_an_undecodable_file",
@@ -91,6 +94,8 @@ THREATS: dict[str, list[str]] = {
         "data/test_health.py::test_tables_that_make_no_sense",
         "app/export/test_export_label_studio.py::test_a_bad_file",
         "app/export/test_export_label_studio.py::test_no_hostile_reference",
+        "test_fuzz.py::test_damaged_files",
+        "test_fuzz.py::test_extreme_files",
     ],
     "hostile archives": [
         "app/test_backup.py::test_a_hostile_backup",
@@ -144,12 +149,21 @@ THREATS: dict[str, list[str]] = {
         f"{WEB}_image_routes.py::test_a_flood",
         f"{WEB}_requests.py::test_a_body_that_never_ends",
         f"{WEB}_requests.py::test_an_unannounced_body",
+        "app/web/test_connections.py",
+        f"{WEB}_values.py::test_one_request_makes",
+        f"{WEB}_values.py::test_hostile_json",
     ],
     "parameters that reach the database": [
         f"{WEB}_api.py::test_parameters_outside",
+        f"{WEB}_values.py",
+        "app/web/test_openapi_fuzz.py",
         "app/store/test_records.py::test_the_database_itself",
     ],
-    "ids of other projects and rounds": [f"{WEB}_api.py::test_ids_of_other_places"],
+    "ids of other projects and rounds": [
+        f"{WEB}_api.py::test_ids_of_other_places",
+        f"{WEB}_values.py::test_a_row_that_is_not_there",
+        "app/web/test_openapi.py::test_every_operation",
+    ],
     "repeats, two tabs, two people, clocks that jump": [
         f"{WEB}_api.py::test_a_retried",
         f"{WEB}_api.py::test_two_browsers",
@@ -185,7 +199,11 @@ THREATS: dict[str, list[str]] = {
         "engine/test_engine_torchrun.py::test_processes_end",
         "features/test_backbones.py::test_precision_is_mixed",
     ],
-    "supply chain and privacy": ["test_no_network.py", "app/export/test_export_onnx.py::test_the_file_names_no_file"],
+    "supply chain and privacy": [
+        "test_supply_chain.py",
+        "test_no_network.py",
+        "app/export/test_export_onnx.py::test_the_file_names_no_file",
+    ],
 }
 """In the order of the threats that the project set out from. A test is named by its file, or by how its name begins."""
 
