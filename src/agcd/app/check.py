@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +26,7 @@ from agcd.errors import AgcdError, ConfigError, StorageError
 from agcd.features.store import problem_of_shard
 from agcd.io import leftovers, read_json, read_sealed, remove_leftovers
 from agcd.run_files import CONFIG as RUN_CONFIG
-from agcd.run_files import DONE, MODEL, PREDICTIONS, checked, read_checked, read_run_json
+from agcd.run_files import DONE, MODEL, PREDICTIONS, checked, damaged, read_checked, read_run_json
 from agcd.training import settings_record
 from agcd.words import count
 
@@ -74,7 +75,8 @@ def repair(folder: Path, findings: list[Finding]) -> None:
         raise ConfigError(f"{folder} is being trained: wait for it, or cancel it first.")
     for finding in findings:
         if finding.repair is not None:
-            finding.repair()
+            with suppress(FileNotFoundError):  # another repair has moved it away
+                finding.repair()
 
 
 # ---------------------------------------------------------------------------------------------------- the records
@@ -131,25 +133,25 @@ def _settings(folder: Path) -> Iterator[Finding]:
         yield Finding(folder / CONFIG, f"says that the images are in {images}, which is not there", "mend it")
     else:
         yield from _images(folder, images)
-    estimate = folder / N_CLASSES
-    if estimate.exists():
-        try:
-            read_sealed(estimate)
-        except ValueError:
-            remedy = "the number of classes is that of the first round, or estimated again"
-            yield Finding(estimate, "is damaged", remedy, estimate.unlink)
-    people = folder / PEOPLE
-    if people.exists():
-        try:
-            read_sealed(people)
-        except ValueError:
-            yield Finding(people, "is damaged", f"mend it, or delete it and add everybody anew, or {_RESTORE}")
-    health = folder / HEALTH
-    if health.exists():
-        try:
-            read_json(health)
-        except ValueError:
-            yield Finding(health, "is damaged", "it only informs and can go", health.unlink)
+    estimate, people, health = (folder / name for name in (N_CLASSES, PEOPLE, HEALTH))
+    if _is_damaged(estimate):
+        remedy = "the number of classes is that of the first round, or estimated again"
+        yield Finding(estimate, "is damaged", remedy, estimate.unlink)
+    if _is_damaged(people):
+        yield Finding(people, "is damaged", f"mend it, or delete it and add everybody anew, or {_RESTORE}")
+    if _is_damaged(health, read_json):
+        yield Finding(health, "is damaged", "it only informs and can go", health.unlink)
+
+
+def _is_damaged(path: Path, read: Callable[[Path], object] = read_sealed) -> bool:
+    """Whether a JSON file is there and cannot be read."""
+    try:
+        read(path)
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 def _images(folder: Path, images: Path) -> Iterator[Finding]:
@@ -186,19 +188,21 @@ def _rounds(folder: Path) -> Iterator[Finding]:
 
 def _queries(folder: Path) -> Iterator[Finding]:
     for path in sorted(folder.glob("runs/*/query.json")):
-        try:
-            read_sealed(path)
-        except ValueError:
+        if _is_damaged(path):
             yield Finding(path, "is damaged", "the questions are in the records as well", path.unlink)
 
 
 def _check_finished(run: Path) -> None:
     for name in read_run_json(run, DONE).get("digests", {}):
         checked(run, name)
-    numbers = {name: np.isfinite(values).all() for name, values in load_file(checked(run, MODEL)).items()}
-    probability = pq.read_table(checked(run, PREDICTIONS), columns=["probability"])["probability"].to_numpy()
-    if not all(numbers.values()) or not np.isfinite(probability).all():
-        raise StorageError(f"{run / MODEL} holds numbers that are not finite: it is of no use.")
+    model, predictions = checked(run, MODEL), checked(run, PREDICTIONS)
+    try:
+        arrays = list(load_file(model).values())
+        arrays.append(pq.read_table(predictions, columns=["probability"])["probability"].to_numpy())
+    except Exception as error:  # rounds of version 0.2 have no digests, and each library its own errors
+        raise StorageError(f"{run} is damaged: {error}.") from None
+    if not all(np.isfinite(values).all() for values in arrays):
+        raise damaged(model, "holds numbers that are not finite")
 
 
 def _lost_rounds(folder: Path) -> Iterator[Finding]:

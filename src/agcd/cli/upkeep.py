@@ -33,6 +33,8 @@ def check(
         n_repaired = sum(finding.repair is not None for finding in findings)
         print(f"repaired: {n_repaired} of {count(len(findings), 'finding')}")
         findings = check_project(folder)
+        for finding in findings:
+            print(f"left: {finding.line(folder)}")
     damages = [finding for finding in findings if finding.is_damage]
     if not damages:
         print("the project is whole")
