@@ -69,7 +69,7 @@ def test_settings_that_changed_since_the_last_round_are_told_and_no_damage(tmp_p
     (found,) = check_project(project)
     assert not found.is_damage
     assert found.repair is None
-    assert "round 0 was trained with (train.round_epochs)" in found.line(project)
+    assert "differ from what round 0 was trained with: set train.round_epochs back" in found.line(project)
 
 
 def test_images_that_are_gone_are_named(tmp_path: Path) -> None:

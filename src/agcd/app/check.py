@@ -229,8 +229,10 @@ def _changed_settings(folder: Path) -> Iterator[Finding]:
         return
     changed = [name for name in sorted(now) if name in then and now[name] != then[name]]
     if changed:
-        problem = f"differs from what round {int(runs[-1].name)} was trained with ({', '.join(changed)})"
-        yield Finding(folder / CONFIG, problem, "put it back if that was not meant", is_damage=False)
+        number = int(runs[-1].name)
+        problem = f"and the defaults of this version differ from what round {number} was trained with"
+        remedy = f"set {', '.join(changed)} back if that was not meant"
+        yield Finding(folder / CONFIG, problem, remedy, is_damage=False)
 
 
 def _flat(settings: dict[str, Any]) -> dict[str, Any]:
