@@ -14,13 +14,13 @@ def test_what_nobody_can_see_is_refused(name: str) -> None:
         clean_text(name)
 
 
-@pytest.mark.parametrize("name", ["\u200d", " \u200c ", "\u00a0"])
+@pytest.mark.parametrize("name", ["\u200d", " \u200c ", "\u00a0", "\u200f"])
 def test_nothing_but_joiners_and_space_is_empty(name: str) -> None:
     with pytest.raises(DataError, match="empty"):
         clean_text(name)
 
 
-@pytest.mark.parametrize("name", ["👩\u200d🔬", "می\u200cخواهم", "क\u200dष", "日本", "Ñandú"])
+@pytest.mark.parametrize("name", ["👩\u200d🔬", "می\u200cخواهم", "क\u200dष", "日本", "Ñandú", "مرحبا\u200e C++"])
 def test_joiners_between_characters_stay(name: str) -> None:
     assert clean_class_name(f" {name} ") == name
 

@@ -20,8 +20,8 @@ MAX_NAME = 200
 NO_CLASS = -1
 _DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """They make a name read otherwise than it is written."""
-_JOINERS = "\u200c\u200d"
-"""Invisible, but some scripts and many emoji need them between two characters."""
+_JOINERS = "\u200c\u200d\u200e\u200f\u061c"
+"""Invisible, but some scripts and many emoji need them between two characters: joiners, and marks of direction."""
 _UNNAMED = re.compile(r"unnamed #[0-9]+", re.IGNORECASE)
 
 
