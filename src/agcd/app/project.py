@@ -214,7 +214,7 @@ class Project:
         try:
             return NumberOfClasses.from_json(read_sealed(self.folder / N_CLASSES))
         except (OSError, ValueError, KeyError, TypeError):
-            if not (self.run_folder(0) / DONE).exists():
+            if self.config.n_slots is not None or not (self.run_folder(0) / DONE).exists():
                 return None
             n = int(read_checked(self.run_folder(0), RUN_CONFIG)["n_slots"])
             return NumberOfClasses(n, n, n, ())
