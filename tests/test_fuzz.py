@@ -10,6 +10,7 @@ import json
 import os
 import time
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -133,6 +134,15 @@ def npz() -> bytes:
     return buffer.getvalue()
 
 
+def unclosed_npz() -> bytes:
+    """An archive whose array has a header with a bracket that is never closed."""
+    array, archive = io.BytesIO(), io.BytesIO()
+    np.save(array, np.eye(4))
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("x.npy", array.getvalue().replace(b" \n", b"(\n", 1))
+    return archive.getvalue()
+
+
 def patched_npz() -> bytes:
     """An archive that says of its first member that it is "compressed patched data"."""
     content = bytearray(npz())
@@ -220,6 +230,7 @@ def test_damaged_files_are_read_or_refused_for_as_long_as_told(name: str, folder
         ("manifest.parquet", parquet().replace(b"split", b"sp\xecit")),
         ("manifest.parquet", parquet().replace(b"a.png", b"a\xecpng")),
         ("embeddings.npz", patched_npz()),
+        ("embeddings.npz", unclosed_npz()),
     ],
 )
 def test_extreme_files_are_one_sentence(name: str, content: bytes, folder: Path) -> None:

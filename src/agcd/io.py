@@ -13,10 +13,13 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 from agcd.errors import StorageError
 
+BAD_ARRAY = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, OverflowError, MemoryError, TokenError)
+"""What ``np.load`` raises on a damaged file: it reads the header as a Python expression."""
 _SEAL = "digest"
 _ASIDE = re.compile(r"\.([0-9]+)\.[0-9a-f]{8}\.tmp$")
 _UMASK = os.umask(0o077)

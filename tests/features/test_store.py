@@ -71,6 +71,16 @@ def test_shards_of_another_process_appear_after_refresh(tmp_path: Path) -> None:
     assert np.array_equal(store.gather(store.locate(items_of(1, 2))), values(items_of(1, 2)))
 
 
+def test_a_shard_whose_header_cannot_be_parsed_is_noticed(tmp_path: Path) -> None:
+    filled(tmp_path, items_of(1))
+    path = next(FeatureStore(tmp_path, "spec", SHAPE).folder.glob("*.npy"))
+    content = bytearray(path.read_bytes())
+    end = content.find(b"\n")
+    content[end - 1 : end] = b"("
+    path.write_bytes(content)
+    assert FeatureStore(tmp_path, "spec", SHAPE).missing(items_of(1)) == items_of(1)
+
+
 @pytest.mark.parametrize("keep", [0, 5, 100, -1])
 def test_a_truncated_shard_is_noticed_and_its_items_are_missing_again(
     tmp_path: Path, keep: int, caplog: pytest.LogCaptureFixture

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agcd.data.items import clean_name
 from agcd.errors import DataError, did_you_mean
-from agcd.io import digest_bytes
+from agcd.io import BAD_ARRAY, digest_bytes
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
 
 Label = str | int
@@ -85,7 +85,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("a single array, not an archive of named arrays")
             return {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except (*BAD_ARRAY, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} is not a readable .npz file ({error}).") from None
 
 

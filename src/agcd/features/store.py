@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.io import atomic_write, digest, digest_bytes, read_json, write_json
+from agcd.io import BAD_ARRAY, atomic_write, digest, digest_bytes, read_json, write_json
 from agcd.types import IntArray
 
 log = logging.getLogger("agcd")
@@ -186,7 +186,7 @@ def _read_shard(path: Path) -> tuple[list[Item], Any]:
         facts = read_json(path.with_suffix(".json"))
         items = [(str(key), int(view)) for key, view in facts["items"]]
         values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except BAD_ARRAY as error:
         raise ValueError(str(error)) from None
     if len(values) != len(items) or values.dtype != np.float16:
         raise ValueError(f"it holds {values.shape} {values.dtype}")
