@@ -101,9 +101,11 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def is_fault_of_disk(error: OSError) -> bool:
-    """Whether the disk is full, failing or not ours to write: the fault of the surroundings, and not of the program."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM)
+def fault_of_disk(error: OSError) -> StorageError | None:
+    """The sentence for a disk that is full, failing or not ours to write; None where the program is at fault."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM):
+        return None
+    return storage_error(Path(error.filename or "a file"), error)
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:

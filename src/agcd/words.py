@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TypeGuard
 
 MISSING = "–"
-_JOINERS = "\u200c\u200d"
+JOINERS = "\u200c\u200d"
 """Invisible, but Persian words and many emoji need them; other format characters could reorder the page."""
 
 
@@ -19,7 +19,7 @@ def clean(text: str) -> str:
 
 
 def _is_hidden(char: str) -> bool:
-    return unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char not in _JOINERS
+    return unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp") and char not in JOINERS
 
 
 def printable(text: str, keep: str = "") -> str:

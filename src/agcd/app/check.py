@@ -20,7 +20,7 @@ from agcd.app.jobs import EXPORTED, Jobs, problem_of_export
 from agcd.app.labels import LabelView
 from agcd.app.project import N_CLASSES
 from agcd.app.rounds import problem_of_view
-from agcd.app.store.seals import LostRecords, forget_last_event
+from agcd.app.store.seals import RESTORE, LostRecords, forget_last_event, wal_of
 from agcd.app.store.store import Store
 from agcd.errors import AgcdError, ConfigError, StorageError
 from agcd.features.store import problem_of_shard
@@ -29,8 +29,6 @@ from agcd.run_files import CONFIG as RUN_CONFIG
 from agcd.run_files import DONE, MODEL, PREDICTIONS, checked, damaged, read_checked, read_run_json
 from agcd.training import settings_record
 from agcd.words import count
-
-_RESTORE = "restore a backup (agcd restore)"
 
 
 @dataclass(frozen=True)
@@ -85,13 +83,13 @@ def repair(folder: Path, findings: list[Finding]) -> None:
 def _records(folder: Path) -> Iterator[Finding]:
     path = folder / RECORDS
     if not path.is_file():
-        yield Finding(path, "is missing", _RESTORE)
+        yield Finding(path, "is missing", RESTORE)
         return
     try:
         with Store(path) as store:
             yield from _content(store)
     except LostRecords as error:
-        remedy = f"put {path.name}-wal back or {_RESTORE}; repair goes on without them"
+        remedy = f"put {wal_of(path).name} back or {RESTORE}; repair goes on without them"
         lost = f"has lost its last {count(error.n_lost, 'record')}"
         yield Finding(path, lost, remedy, partial(forget_last_event, path))
     except StorageError as error:
@@ -102,7 +100,7 @@ def _content(store: Store) -> Iterator[Finding]:
     wrong = [line for (line,) in store.select("PRAGMA integrity_check(3)") if line != "ok"]
     wrong += [str(line) for line in store.select("PRAGMA foreign_key_check")]
     if wrong:
-        yield Finding(store.path, f"is damaged ({' '.join(wrong[0].split())})", _RESTORE)
+        yield Finding(store.path, f"is damaged ({' '.join(wrong[0].split())})", RESTORE)
         return
     try:
         is_test = store.rows()[2]
@@ -111,13 +109,13 @@ def _content(store: Store) -> Iterator[Finding]:
     except StorageError as error:
         yield _as_told(store.path, error)
     except Exception as error:  # whatever a fold of damaged events runs into
-        yield Finding(store.path, f"is damaged (its events contradict each other: {error!r})", _RESTORE)
+        yield Finding(store.path, f"is damaged (its events contradict each other: {error!r})", RESTORE)
 
 
 def _as_told(path: Path, error: AgcdError) -> Finding:
     """A sentence about ``path`` as a finding: its remedy stands after the last colon."""
     problem, _, remedy = str(error).removeprefix(f"{path} ").rstrip(".").rpartition(": ")
-    return Finding(path, problem or str(error), remedy or _RESTORE)
+    return Finding(path, problem or str(error), remedy or RESTORE)
 
 
 # --------------------------------------------------------------------------------------------- settings and images
@@ -127,7 +125,7 @@ def _settings(folder: Path) -> Iterator[Finding]:
     try:
         images = read_settings(folder / CONFIG)[1]
     except AgcdError as error:
-        yield Finding(folder / CONFIG, f"cannot be used ({error})", f"mend it or {_RESTORE}")
+        yield Finding(folder / CONFIG, f"cannot be used ({error})", f"mend it or {RESTORE}")
         return
     if not images.is_dir():
         yield Finding(folder / CONFIG, f"says that the images are in {images}, which is not there", "mend it")
@@ -138,7 +136,7 @@ def _settings(folder: Path) -> Iterator[Finding]:
         remedy = "the number of classes is that of the first round, or estimated again"
         yield Finding(estimate, "is damaged", remedy, estimate.unlink)
     if _is_damaged(people):
-        yield Finding(people, "is damaged", f"mend it, or delete it and add everybody anew, or {_RESTORE}")
+        yield Finding(people, "is damaged", f"mend it, or delete it and add everybody anew, or {RESTORE}")
     if _is_damaged(health, read_json):
         yield Finding(health, "is damaged", "it only informs and can go", health.unlink)
 

@@ -18,6 +18,7 @@ from agcd.app.live import LiveLog
 from agcd.app.questions import QueryLog
 from agcd.app.rounds import START, RoundView, adopt_old_cache, has_round_view, open_round_view, round_view_of_run
 from agcd.app.snapshot import Snapshot
+from agcd.app.store.seals import RESTORE
 from agcd.app.store.store import Store
 from agcd.config import Config
 from agcd.errors import ConfigError, DataError, StorageError
@@ -68,7 +69,7 @@ class Project:
         """The project at ``folder``."""
         if not (folder / RECORDS).is_file():
             if (folder / CONFIG).exists() or (folder / "runs").exists():
-                raise StorageError(f"The project at {folder} has lost its {RECORDS}: restore a backup (agcd restore).")
+                raise StorageError(f"The project at {folder} has lost its {RECORDS}: {RESTORE}.")
             raise DataError(f"There is no project at {folder}: make one with agcd init.")
         config, images = read_settings(folder / CONFIG)
         adopt_old_cache(folder)

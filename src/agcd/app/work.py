@@ -13,7 +13,7 @@ from typing import Any
 from agcd.app.jobs import KINDS, JobState, Kind, export_folder, seal_export, write_job
 from agcd.app.project import Project
 from agcd.errors import AgcdError
-from agcd.io import is_fault_of_disk, storage_error
+from agcd.io import fault_of_disk
 
 _WRITE_SECONDS = 0.2
 NICENESS = "AGCD_NICENESS"
@@ -66,8 +66,8 @@ def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
     except AgcdError as error:
         told.end(str(error))
     except Exception as error:
-        if isinstance(error, OSError) and is_fault_of_disk(error):
-            told.end(str(storage_error(Path(error.filename or "a file"), error)))
+        if isinstance(error, OSError) and (fault := fault_of_disk(error)):
+            told.end(str(fault))
             return
         told.end(f"Our mistake ({type(error).__name__}: {error}); details are in {folder / 'output.txt'}.")
         raise

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 
 import typer
 
 from agcd.cli import about, bench, data, demo, estimate, labelling, paper, people, project, serve, upkeep
 from agcd.cli.terminal import printable_output
 from agcd.errors import AgcdError
-from agcd.io import is_fault_of_disk, storage_error
+from agcd.io import fault_of_disk
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 _COMMANDS = (
@@ -63,9 +62,10 @@ def main() -> None:
         except AgcdError as error:
             raise _told(error) from None
         except OSError as error:
-            if not is_fault_of_disk(error):
+            fault = fault_of_disk(error)
+            if fault is None:
                 raise
-            raise _told(storage_error(Path(error.filename or "a file"), error)) from None
+            raise _told(fault) from None
         except KeyboardInterrupt:
             print("stopped; run the same command again to continue", file=sys.stderr)
             raise SystemExit(130) from None

@@ -144,14 +144,17 @@ def bytes_apart(task: Task) -> int:
     try:
         if (n_file := os.stat(task.path).st_size) > SMALL_FILE:
             return _large_bytes(task) + n_file
-        content = read_file(task.path)
-        facts = header(content, draft_size=task.draft_size)
+        facts = header(task.path, draft_size=task.draft_size)
+        is_risky = facts.codec == "libtiff" or (facts.is_progressive and _n_scans(task.path) > MAX_SCANS)
     except (OSError, ValueError, ImageError):
         return 0
     if facts.decoded_bytes > MAX_DECODED_BYTES:
         return 0
-    is_risky = facts.codec == "libtiff" or (facts.is_progressive and content.count(b"\xff\xda") > MAX_SCANS)
     return facts.decoded_bytes if is_risky or facts.decoded_bytes > SMALL_BYTES else 0
+
+
+def _n_scans(path: Path) -> int:
+    return read_file(path).count(b"\xff\xda")
 
 
 def _large_bytes(task: Task) -> int:

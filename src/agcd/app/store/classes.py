@@ -14,27 +14,28 @@ import numpy as np
 from agcd.app.store.events import PASSES, LabelEvent
 from agcd.errors import DataError
 from agcd.types import IntArray
+from agcd.words import JOINERS
 
 Status = Literal["old", "novel", "retired", "merged"]
 MAX_NAME = 200
 NO_CLASS = -1
 _DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """They make a name read otherwise than it is written."""
-_JOINERS = "\u200c\u200d\u200e\u200f\u061c"
-"""Invisible, but some scripts and many emoji need them between two characters: joiners, and marks of direction."""
+_INSIDE = f"{JOINERS}\u200e\u200f\u061c"
+"""Invisible, but some scripts need them between two characters: joiners, and marks of direction."""
 _UNNAMED = re.compile(r"unnamed #[0-9]+", re.IGNORECASE)
 
 
 def clean_text(text: str, what: str = "class name") -> str:
     """``text`` as a name: composed Unicode, no space around it, no control characters, not too long."""
-    name = unicodedata.normalize("NFC", text).strip().strip(_JOINERS).strip()
+    name = unicodedata.normalize("NFC", text).strip().strip(_INSIDE).strip()
     if not name:
         raise DataError(f"A {what} is empty.")
     if len(name) > MAX_NAME:
         raise DataError(f"The {what} {name[:20]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed.")
     if any(unicodedata.category(c) in ("Cc", "Cs") or c in _DIRECTION_MARKS for c in name):
         raise DataError(f"The {what} {name!a} holds control characters.")
-    if any(unicodedata.category(c) == "Cf" and c not in _JOINERS for c in name):
+    if any(unicodedata.category(c) == "Cf" and c not in _INSIDE for c in name):
         raise DataError(f"The {what} {name!a} holds characters that nobody can see.")
     return name
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agcd.app.store.schema import is_current, is_records
+from agcd.app.store.seals import wal_of
 from agcd.errors import StorageError
 
 _BUSY_SECONDS = 30.0
@@ -53,7 +54,7 @@ def may_write(path: Path) -> bool:
 
 def _connect_to_read(path: Path) -> Connected:
     """The file itself, if everything is in it and in the form of this version; else a copy, which can be changed."""
-    wal = path.with_name(f"{path.name}-wal")
+    wal = wal_of(path)
     if wal.exists() and wal.stat().st_size:
         return _connect_to_copy(path)
     connection = _open(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
@@ -71,9 +72,9 @@ def _connect_to_read(path: Path) -> Connected:
 def _connect_to_copy(path: Path) -> Connected:
     copy = tempfile.TemporaryDirectory(prefix="agcd-records-")
     try:
-        for name in (path.name, f"{path.name}-wal"):
-            if path.with_name(name).exists():
-                shutil.copyfile(path.with_name(name), Path(copy.name) / name)
+        for part in (path, wal_of(path)):
+            if part.exists():
+                shutil.copyfile(part, Path(copy.name) / part.name)
         connection = _open(str(Path(copy.name) / path.name))
         _check(connection, path)
     except BaseException:

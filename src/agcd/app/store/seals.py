@@ -18,6 +18,8 @@ from typing import Any
 from agcd.errors import StorageError
 from agcd.io import digest, digest_bytes
 
+RESTORE = "restore a backup (agcd restore)"
+"""What helps where the records themselves are damaged."""
 _WIDTH = 40
 """Characters of the file: it is written in place, so a shorter number must cover a longer one."""
 
@@ -27,10 +29,15 @@ class LostRecords(StorageError):
 
     def __init__(self, path: Path, expected: int, found: int) -> None:
         super().__init__(
-            f"{path} has lost its last {expected - found} records: {path.name}-wal, which held them, is gone or cut. "
-            f"Put it back, restore a backup (agcd restore), or go on without them (agcd check {path.parent} --repair)."
+            f"{path} has lost its last {expected - found} records: {wal_of(path).name}, which held them, is gone or "
+            f"cut. Put it back, {RESTORE}, or go on without them (agcd check {path.parent} --repair)."
         )
         self.n_lost = expected - found
+
+
+def wal_of(path: Path) -> Path:
+    """Where SQLite keeps what was committed and not yet moved into the file itself."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def seal_of(before: str, values: Sequence[Any]) -> str:

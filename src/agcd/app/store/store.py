@@ -16,7 +16,14 @@ import numpy as np
 from agcd.app.store.connecting import Connected, connect
 from agcd.app.store.events import LabelEvent
 from agcd.app.store.schema import migrate
-from agcd.app.store.seals import check_last_event, digest_of_rows, read_last_event, seal_of, write_last_event
+from agcd.app.store.seals import (
+    RESTORE,
+    check_last_event,
+    digest_of_rows,
+    read_last_event,
+    seal_of,
+    write_last_event,
+)
 from agcd.errors import DataError, StorageError
 from agcd.io import digest
 from agcd.types import BoolArray, Quarantined
@@ -27,7 +34,6 @@ that write without a pause, one in a hundred then waited for 0.2 to 0.4 seconds.
 _EVENT_COLUMNS = "id, uid, at, kind, row, class_id, who, source, query_id, round, group_id, payload, seal"
 _COLUMNS = _EVENT_COLUMNS.removeprefix("id, ")
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * 12)}) RETURNING id"
-_RESTORE = "restore a backup (agcd restore)"
 
 
 class Store:
@@ -104,7 +110,7 @@ class Store:
 
     def _check_end(self, expected: int) -> None:
         """Whether all events are there that were committed; where nobody has counted yet, counting begins."""
-        found = int(self.select("SELECT coalesce(max(id), 0) FROM events")[0][0])
+        found = self._number_of_last()
         check_last_event(self.path, expected, found)
         if not expected and not self.is_read_only:
             write_last_event(self.path, found)
@@ -129,7 +135,7 @@ class Store:
                 paths.append(path)
                 is_test.append(test)
         if self.select("SELECT value FROM digests WHERE name = 'rows'") != [(digest_of_rows(keys, paths, is_test),)]:
-            raise StorageError(f"{self.path} is damaged (the list of pictures is not what was stored): {_RESTORE}.")
+            raise StorageError(f"{self.path} is damaged (the list of pictures is not what was stored): {RESTORE}.")
         return tuple(keys), tuple(paths), np.asarray(is_test, dtype=np.bool_)
 
     def add_quarantine(self, refused: Iterable[Quarantined]) -> None:
@@ -170,7 +176,7 @@ class Store:
         with self.transaction():
             known = self.runs()
             if number not in known:
-                last = int(self.select("SELECT coalesce(max(id), 0) FROM events")[0][0])
+                last = self._number_of_last()
                 self.connection.execute("INSERT INTO runs VALUES (?, ?, ?)", (number, last, digest([number, last])))
         return self.runs()[number]
 
@@ -179,7 +185,7 @@ class Store:
         found = self.select("SELECT number, last_event, seal FROM runs ORDER BY number")
         for number, last, seal in found:
             if seal not in (None, digest([number, last])):
-                raise StorageError(f"{self.path} is damaged (round {number} is not what was stored): {_RESTORE}.")
+                raise StorageError(f"{self.path} is damaged (round {number} is not what was stored): {RESTORE}.")
         return {number: last for number, last, _ in found}
 
     def select(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
@@ -202,6 +208,10 @@ class Store:
             raise DataError(f"Event {event.uid!r} is already stored with other content.")
         return stored[0]
 
+    def _number_of_last(self) -> int:
+        """The number of the last event; 0 where there is none."""
+        return int(self.select("SELECT coalesce(max(id), 0) FROM events")[0][0])
+
     def _last_seal(self) -> str:
         found = self.select("SELECT seal FROM events ORDER BY id DESC LIMIT 1")
         return found[0][0] or "" if found else ""
@@ -215,7 +225,7 @@ class Store:
         return LabelEvent(kind, who, source, row, class_id, query_id, round_, group, said, uid=uid, at=at, id=id_)
 
     def _damaged(self, id_: int) -> StorageError:
-        return StorageError(f"{self.path} is damaged (record {id_} is not what was stored): {_RESTORE}.")
+        return StorageError(f"{self.path} is damaged (record {id_} is not what was stored): {RESTORE}.")
 
     @contextmanager
     def _told(self) -> Iterator[None]:

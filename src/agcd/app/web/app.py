@@ -21,6 +21,7 @@ from agcd.app.answers import TooManyClasses
 from agcd.app.web import pictures
 from agcd.app.web.auth import PERSON, Gate, GateSettings
 from agcd.app.web.openapi import described
+from agcd.app.web.request_checks import API
 from agcd.app.web.routes import classes, folders, gallery, jobs, questions, review
 from agcd.app.web.server_state import NoSuchRow, ServerState
 from agcd.app.web.templates import render
@@ -35,8 +36,6 @@ PAGES = {
     "map": "Map",
     "rounds": "Progress",
 }
-API = "/api/v1"
-"""Every route of the REST API stands under this; a change that breaks what scripts rely on makes a v2 beside it."""
 _STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("agcd")
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 
+from agcd.app.store.seals import wal_of
 from agcd.app.web.server_state import ServerState
 from agcd.errors import AgcdError
 
@@ -52,8 +53,7 @@ class Checkpointing(Repeating):
 
     def __init__(self, server: ServerState) -> None:
         super().__init__("records")
-        self._server, path = server, server.project.store.path
-        self._wal = path.with_name(f"{path.name}-wal")
+        self._server, self._wal = server, wal_of(server.project.store.path)
         self._seen = self._moved = (0, 0)
 
     def look(self) -> None:

@@ -10,6 +10,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+API = "/api/v1"
+"""Every route of the REST API stands under this; a change that breaks what scripts rely on makes a v2 beside it."""
 LOGIN, LOGOUT = "/login", "/logout"
 READING = frozenset({"GET", "HEAD"})
 HOSTILE = re.compile(r"\.\.|[\\\x00-\x1f\x7f-\x9f]")

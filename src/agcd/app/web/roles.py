@@ -7,15 +7,14 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from agcd.app.web.people import Person, Role
-from agcd.app.web.request_checks import READING, Refused
+from agcd.app.web.request_checks import API, READING, Refused
 
-_API = "/api/v1"
-QUESTION = f"{_API}/question"
+QUESTION = f"{API}/question"
 """Reading it reserves a picture for the person, so it is part of labelling."""
 LABELLING = frozenset(
     {("GET", QUESTION)}
-    | {("POST", f"{_API}/{path}") for path in ("answers", "undo", "accept", "queue", "selections")}
-    | {("POST", f"{_API}/review/{path}") for path in ("confirm", "accept")}
+    | {("POST", f"{API}/{path}") for path in ("answers", "undo", "accept", "queue", "selections")}
+    | {("POST", f"{API}/review/{path}") for path in ("confirm", "accept")}
 )
 _MAY = {Role.VIEW: "look but not label", Role.LABEL: "label but not manage the project"}
 
