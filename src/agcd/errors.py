@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 
 class AgcdError(Exception):
@@ -32,6 +33,25 @@ class TrainingError(AgcdError):
 
 class EngineError(AgcdError):
     """Processes that worked for this one have ended before their work did."""
+
+
+class InstallError(AgcdError):
+    """Something that only the whole installation can do."""
+
+
+LEFT_OUT = frozenset({"torch", "torchvision", "timm", "sklearn", "matplotlib", "pyarrow", "safetensors"})
+"""What an installation for labelling alone is without (docs/install.md)."""
+_BESIDE_TORCH = LEFT_OUT - {"torch", "matplotlib", "pyarrow"}
+
+
+def not_installed(what: str, module: str | None) -> InstallError | None:
+    """The sentence for ``what`` that needs a module which is left out; None where the program is at fault."""
+    top = (module or "").partition(".")[0]
+    if top in _BESIDE_TORCH and find_spec("torch") is None:  # whichever happened to be imported first
+        top = "torch"
+    return (
+        InstallError(f"{what} needs {top}, which is not installed here: pip install agcd.") if top in LEFT_OUT else None
+    )
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:

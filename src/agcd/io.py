@@ -10,17 +10,23 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from agcd.errors import StorageError
+from agcd.processes import is_running
 
 BAD_ARRAY = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, OverflowError, MemoryError, TokenError)
 """What ``np.load`` raises on a damaged file: it reads the header as a Python expression."""
+T = TypeVar("T")
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""Escapes, in JSON, of characters that are written in two halves."""
 _SEAL = "digest"
+_WINDOWS = os.name == "nt"
+_PATIENCE_SECONDS = 2.0
 _ASIDE = re.compile(r"\.([0-9]+)\.[0-9a-f]{8}\.tmp$")
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)  # the only way to read it, and only safe before there are threads
@@ -42,7 +48,7 @@ def leftovers(folder: Path, older_than: float = 3600.0) -> list[Path]:
     A file younger than ``older_than`` seconds may be that of another machine on a shared disk: it does not count.
     """
     named = [(path, _ASIDE.search(path.name)) for path in folder.glob(".*.tmp")]
-    dead = [path for path, match in named if match and not _is_running(int(match[1]))]
+    dead = [path for path, match in named if match and not is_running(int(match[1]))]
     return [path for path in dead if time.time() - path.lstat().st_mtime >= older_than]
 
 
@@ -50,16 +56,6 @@ def remove_leftovers(folder: Path, older_than: float = 3600.0) -> None:
     """Remove ``leftovers``."""
     for path in leftovers(folder, older_than):
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        return True
-    return True
 
 
 @contextmanager
@@ -75,15 +71,27 @@ def atomic_write(path: Path, *, private: bool = False) -> Iterator[Path]:
         if private:
             aside.touch(0o600)
         yield aside
-        aside.chmod(0o600 if private else 0o666 & ~_UMASK)
-        with aside.open("rb") as handle:
+        with aside.open("r+b") as handle:  # Windows flushes only what may be written
             os.fsync(handle.fileno())
-        aside.replace(path)
+        aside.chmod(0o600 if private else 0o666 & ~_UMASK)
+        patiently(lambda: aside.replace(path))
     except OSError as error:
         raise storage_error(path, error) from error
     finally:
         with suppress(OSError):  # gone already, or its folder never was one; the error worth telling is another
             aside.unlink()
+
+
+def patiently(act: Callable[[], T]) -> T:
+    """``act``, again for a moment where Windows refuses because another process has the file open just now."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return act()
+        except PermissionError:
+            if not _WINDOWS or time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
 
 
 @contextmanager
@@ -122,7 +130,32 @@ def write_json(path: Path, value: Any, *, private: bool = False) -> None:
 
 
 def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(patiently(lambda: path.read_text(encoding="utf-8")))
+
+
+def parse_strictly(text: str) -> Any:
+    """The value in JSON from strangers; ValueError where it is none, has NaN or infinity, or a key twice in an object.
+
+    What is nested too deeply is a RecursionError.
+    """
+    value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+    if _ESCAPED_HALF.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError("a text holds half a character (a lone surrogate)") from None
+    return value
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return values
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
 
 
 def write_sealed(path: Path, value: dict[str, Any], *, private: bool = False) -> None:
@@ -145,6 +178,12 @@ def digest_file(path: Path) -> str:
     """``digest_bytes`` of a file, read piece by piece."""
     with path.open("rb") as file:
         return "b2-" + hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """The digest by which others publish their files, read piece by piece."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest(value: Any) -> str:

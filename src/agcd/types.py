@@ -34,6 +34,20 @@ class Quarantined:
 
 
 @dataclass(frozen=True)
+class Looks:
+    """What decoding every picture of a data set once has told, by row."""
+
+    width: IntArray
+    height: IntArray
+    is_deep: BoolArray
+    """Values are stretched to the 256 that are shown."""
+    has_pages: BoolArray
+    """Only the first of several pages is read."""
+    hash: NDArray[np.uint64]
+    """Alike for pictures that look alike; 0 where a picture shows too little."""
+
+
+@dataclass(frozen=True)
 class Dataset:
     """What a source found: items, the labels that are known, and which rows are for testing only.
 
@@ -49,6 +63,8 @@ class Dataset:
     paths: tuple[Path, ...] | None = None
     x: FloatArray | None = None
     quarantine: tuple[Quarantined, ...] = ()
+    looks: Looks | None = None
+    """None where pictures were not decoded yet."""
 
     @property
     def n_rows(self) -> int:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+import shlex
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeGuard
 
 MISSING = "–"
@@ -54,6 +58,13 @@ def shown(text: str, width: int = 60) -> str:
 def listed(words: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def typed(text: str | Path, *, windows: bool = os.name == "nt") -> str:
+    """``text`` as one word of a command that is shown to be typed: Windows knows double quotes only."""
+    if not windows:
+        return shlex.quote(str(text))
+    return str(text) if re.fullmatch(r"[\w:\\/.-]+", str(text)) else f'"{text}"'
 
 
 def is_known(value: float | None) -> TypeGuard[float]:

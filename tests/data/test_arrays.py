@@ -133,7 +133,7 @@ def test_unreadable_npz_files_are_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_path_that_cannot_be_read_says_what_is_expected(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"There is nothing at .*: a folder, a \.csv or .* is expected"):
+    with pytest.raises(DataError, match=r"There is nothing at .*: a folder, a list of images .* is expected"):
         load_dataset(tmp_path / "gone")
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataError, match=r"notes\.txt cannot be read as data"):

@@ -256,6 +256,6 @@ def test_a_hostile_folder_never_takes_more_than_one_and_a_half_gigabytes(tmp_pat
     peak, output = peak_of_init(tmp_path / "project", hostile_folder(tmp_path / "images"))
     n_rows = int(output.split(" images: ")[0].rpartition("\n")[2])
     served, statuses = peak_of_serve(tmp_path / "project", n_rows)
-    assert set(statuses) == {200, 410}
+    assert set(statuses) == {200}  # what cannot be decoded was set aside
     assert statuses.count(200) > 4 * 30
     assert (peak < LIMIT, served < LIMIT) == (True, True), (peak, served)

@@ -11,9 +11,10 @@ from PIL import Image
 
 from agcd.data import health
 from agcd.data.health import health_report
-from agcd.data.sources import from_folder
+from agcd.data.sources import read_source
 from agcd.data.tables import escaped, plain, read_table, table_text, write_table
 from agcd.errors import DataError
+from agcd.types import Dataset
 
 
 def photograph(path: Path, seed: int, size: int = 64) -> None:
@@ -21,6 +22,10 @@ def photograph(path: Path, seed: int, size: int = 64) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     cells = np.random.default_rng(seed).integers(0, 255, (8, 9), dtype=np.uint8)
     Image.fromarray(cells).resize((size, size), Image.Resampling.BICUBIC).convert("RGB").save(path)
+
+
+def looked_at(folder: Path) -> Dataset:
+    return read_source(folder).dataset
 
 
 def test_the_report_counts_and_names_what_is_wrong(tmp_path: Path) -> None:
@@ -32,7 +37,7 @@ def test_the_report_counts_and_names_what_is_wrong(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "train" / "cat" / "1.png", tmp_path / "test" / "cat" / "leak.png")
     Image.open(tmp_path / "train" / "cat" / "2.png").save(tmp_path / "train" / "cat" / "2.jpg", quality=85)
     (tmp_path / "train" / "cat" / "broken.jpg").write_bytes(b"")
-    report = health_report(from_folder(tmp_path))
+    report = health_report(looked_at(tmp_path))
     assert report[0] == "10 images: 6 labelled, 3 unlabelled, 1 test"
     assert report[1:3] == ["  cat: 4 labelled", "  dog: 2 labelled"]
     assert report[3:5] == ["1 file set aside", "  train/cat/broken.jpg: empty file"]
@@ -40,13 +45,22 @@ def test_the_report_counts_and_names_what_is_wrong(tmp_path: Path) -> None:
     assert any(line.startswith("1 training image also for testing") for line in report)
     assert any("the same image is labelled 'cat' and 'dog'" in line for line in report)
     assert any(line.startswith("1 tiny image,") for line in report)
-    assert "2 images nearly the same as another one" in report
+    near = report.index("2 images nearly the same as another one")
+    assert report[near + 1] == f"  {tmp_path}/train/cat/2.jpg and {tmp_path}/train/cat/2.png"
+    assert health_report(looked_at(tmp_path), tmp_path)[near + 1] == "  train/cat/2.jpg and train/cat/2.png"
+
+
+def test_pages_that_are_not_read_are_told(tmp_path: Path) -> None:
+    pages = [Image.effect_noise((40, 40), 20 + i) for i in range(3)]
+    pages[0].save(tmp_path / "a.tif", save_all=True, append_images=pages[1:])
+    pages[0].save(tmp_path / "b.tif")
+    assert "1 image of several pages: the first page is read" in health_report(looked_at(tmp_path))
 
 
 def test_a_healthy_folder_needs_few_words(tmp_path: Path) -> None:
     for seed in range(4):
         photograph(tmp_path / f"class {seed % 2}" / f"{seed}.png", seed)
-    assert len(health_report(from_folder(tmp_path))) == 3
+    assert len(health_report(looked_at(tmp_path))) == 3
 
 
 def test_many_images_are_not_searched_for_near_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +68,7 @@ def test_many_images_are_not_searched_for_near_duplicates(tmp_path: Path, monkey
     monkeypatch.setattr(health, "HUGE_PIXELS", 4000)
     for seed in range(4):
         photograph(tmp_path / "a" / f"{seed}.png", seed, size=63 if seed else 64)
-    report = health_report(from_folder(tmp_path))
+    report = health_report(looked_at(tmp_path))
     assert "near duplicates were not looked for: more than 3 images" in report
     assert any(line.startswith("1 huge image,") for line in report)
 
@@ -83,7 +97,7 @@ def test_tables_of_spreadsheets_are_read_with_patience(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("row,lable\n1,a\n", "Did you mean 'lable'"),
+        ("row,lable\n1,a\n", "no column 'label'; its columns are 'row' and 'lable'"),
         ("label,label\na,b\n", "2 columns called 'label'"),
         ("row,label\n1,a,b\n", "line 2: 3 cells for 2 columns"),
         ('row,label\n1,"a\n', "not valid CSV"),

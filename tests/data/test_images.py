@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from agcd.data import images
-from agcd.data.images import FORMATS, ImageError, decode, probe, read_file
+from agcd.data import depth, images
+from agcd.data.images import FORMATS, ImageError, decode, header, probe, read_file
 from agcd.errors import DataError
+from support.inputs import png16
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
@@ -42,6 +43,18 @@ def png_header(width: int, height: int) -> bytes:
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def tiff16(values: np.ndarray[Any, Any], is_packed: bool) -> bytes:
+    """Colours as a TIFF of 16 bits, written by hand: Pillow stores colours in 8 bits."""
+    height, width, _ = values.shape
+    body = values.astype("<u2").tobytes()
+    body = zlib.compress(body) if is_packed else body
+    start = 8 + 2 + 9 * 12 + 4
+    tags = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, 3, start), (259, 3, 1, 8 if is_packed else 1)]
+    tags += [(262, 3, 1, 2), (273, 4, 1, start + 6), (277, 3, 1, 3), (278, 4, 1, height), (279, 4, 1, len(body))]
+    entries = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+    return b"II*\0" + struct.pack("<IH", 8, 9) + entries + bytes(4) + struct.pack("<HHH", 16, 16, 16) + body
 
 
 def pixel(image: Image.Image, x: int = 0, y: int = 0) -> tuple[int, ...]:
@@ -156,6 +169,31 @@ def test_twelve_of_sixteen_bits_become_black_to_white_and_not_black_alone(dtype:
     assert (np.diff(shades.ravel().astype(int)) >= 0).all()
 
 
+@pytest.mark.parametrize("kind", ["png", "tiff", "packed tiff"])
+def test_colours_of_twelve_bits_in_sixteen_become_dark_to_bright(kind: str) -> None:
+    values = (np.arange(32 * 32 * 3) % 4096).astype(np.uint16).reshape(32, 32, 3)
+    data = png16(values) if kind == "png" else tiff16(values, kind == "packed tiff")
+    expected = np.clip(values / values.max() * 255, 0, 255)
+    assert np.abs(np.asarray(decode(data)) - expected).max() <= 1.5
+
+
+def test_colours_that_use_all_of_sixteen_bits_keep_their_upper_byte() -> None:
+    values = (np.arange(32 * 32 * 3) * 20).astype(np.uint16).reshape(32, 32, 3)
+    assert np.array_equal(np.asarray(decode(png16(values))), values >> 8)
+
+
+def test_a_heic_picture_is_read_or_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    heif = pytest.importorskip("pillow_heif")
+    buffer = io.BytesIO()
+    heif.from_pillow(noise((64, 48)).resize((64, 48))).save(buffer)
+    assert decode(buffer.getvalue()).size == (64, 48)
+    assert header(buffer.getvalue()).format == "HEIF"
+    with pytest.raises(ImageError):
+        decode(buffer.getvalue()[:-100])
+    monkeypatch.setattr(images, "_has_heif", lambda: False)
+    assert probe(buffer.getvalue()) == 'HEIC pictures are read after: pip install "agcd[heif]"'
+
+
 def test_a_few_dead_and_hot_pixels_do_not_set_the_range_of_sixteen_bits() -> None:
     values = np.full((100, 100), 1000, np.uint16)
     values[50:] = 2000
@@ -185,7 +223,7 @@ def test_strips_give_the_pixels_of_the_whole(mode: str, monkeypatch: pytest.Monk
         image.putalpha(Image.fromarray((grey % 256).astype(np.uint8)))
     data = encoded(image, "TIFF" if mode in ("F", "I", "CMYK") else "PNG", **{"transparency": 7} if mode == "P" else {})
     whole = np.asarray(decode(data))
-    monkeypatch.setattr(images, "_STRIP_PIXELS", 100)
+    monkeypatch.setattr(depth, "_STRIP_PIXELS", 100)
     assert np.array_equal(np.asarray(decode(data)), whole)
 
 

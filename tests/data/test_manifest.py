@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from agcd.data.sources import from_manifest, load_dataset
+from agcd.data.sources import SourceOptions, load_dataset, read_source
 from agcd.errors import DataError
 
 
@@ -50,26 +50,31 @@ def test_rows_keep_the_order_of_the_manifest_and_empty_cells_mean_unlabelled_tra
     ],
 )
 def test_byte_order_mark_code_page_delimiter_and_column_order_do_not_matter(root: Path, content: bytes) -> None:
-    dataset = from_manifest(write(root, content))
+    dataset = load_dataset(write(root, content))
     assert (dataset.n_rows, dataset.classes) == (1, ("é",))
 
 
 def test_quoted_newlines_stay_in_the_label(root: Path) -> None:
-    assert from_manifest(write(root, 'path,label\na.png,"two\nlines"\n')).classes == ("two\nlines",)
+    assert load_dataset(write(root, 'path,label\na.png,"two\nlines"\n')).classes == ("two\nlines",)
 
 
 def test_only_the_path_column_is_needed(root: Path) -> None:
-    assert from_manifest(write(root, "path\na.png\nb.png\n")).y_class.tolist() == [-1, -1]
+    assert load_dataset(write(root, "path\na.png\nb.png\n")).y_class.tolist() == [-1, -1]
 
 
-def test_missing_files_are_counted_and_the_first_is_named(root: Path) -> None:
-    with pytest.raises(DataError, match=r"m\.csv lists 2 paths that do not exist, the first is 'x\.png'"):
-        from_manifest(write(root, "path\na.png\nx.png\ny.png\n"))
+def test_missing_files_are_set_aside_and_where_all_are_missing_the_first_is_named(root: Path) -> None:
+    dataset = load_dataset(write(root, "path\na.png\nx.png\ny.png\n"))
+    assert [(q.path, q.reason) for q in dataset.quarantine] == [
+        ("x.png", "there is no such file"),
+        ("y.png", "there is no such file"),
+    ]
+    with pytest.raises(DataError, match=r"m\.csv lists 2 paths that do not exist, the first is 'x\.png'; paths start"):
+        load_dataset(write(root, "path\nx.png\ny.png\n"))
 
 
 def test_addresses_are_not_fetched(root: Path) -> None:
     with pytest.raises(DataError, match="do not exist, the first is 'http://"):
-        from_manifest(write(root, "path\nhttp://169.254.169.254/latest.jpg\n"))
+        load_dataset(write(root, "path\nhttp://169.254.169.254/latest.jpg\n"))
 
 
 @pytest.mark.parametrize("template", ["../root-b/x.png", "{outside}", "sub/../../root-b/x.png"])
@@ -79,28 +84,28 @@ def test_paths_that_leave_the_folder_are_refused_unless_allowed(root: Path, temp
     Image.new("L", (3, 3)).save(outside)
     path = write(root, f"path\n{template.format(outside=outside)}\n")
     with pytest.raises(DataError, match=r"line 2: .* lies outside the manifest's folder"):
-        from_manifest(path)
-    assert from_manifest(path, allow_outside=True).n_rows == 1
+        load_dataset(path)
+    assert read_source(path, SourceOptions(allow_outside=True)).dataset.n_rows == 1
 
 
 def test_absolute_paths_inside_the_folder_are_fine(root: Path) -> None:
-    assert from_manifest(write(root, f"path\n{root / 'a.png'}\n")).n_rows == 1
+    assert load_dataset(write(root, f"path\n{root / 'a.png'}\n")).n_rows == 1
 
 
 def test_a_link_that_leads_outside_is_quarantined(root: Path) -> None:
     outside = root.parent / "secret.png"
     Image.new("L", (3, 3)).save(outside)
     (root / "link.png").symlink_to(outside)
-    dataset = from_manifest(write(root, "path\na.png\nlink.png\n"))
+    dataset = load_dataset(write(root, "path\na.png\nlink.png\n"))
     assert dataset.n_rows == 1
     assert [(q.path, q.reason) for q in dataset.quarantine] == [
-        ("link.png", "link that leads outside the manifest's folder")
+        ("link.png", "link that leads outside the manifest's folder; --allow-outside follows it")
     ]
 
 
 def test_unusable_images_are_quarantined(root: Path) -> None:
     (root / "bad.png").write_text("no")
-    dataset = from_manifest(write(root, "path,label\nbad.png,x\na.png,y\n"))
+    dataset = load_dataset(write(root, "path,label\nbad.png,x\na.png,y\n"))
     assert (dataset.n_rows, dataset.classes, dataset.quarantine[0].path) == (1, ("y",), "bad.png")
 
 
@@ -114,17 +119,17 @@ def test_unusable_images_are_quarantined(root: Path) -> None:
 )
 def test_a_file_listed_twice_is_refused_by_name(root: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        from_manifest(write(root, text))
+        load_dataset(write(root, text))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("paths,label\na.png,x\n", r"no column 'path'\. Did you mean 'paths'"),
+        ("paths,label\na.png,x\n", r"no column 'path' \(or .*its columns are 'paths' and 'label'\."),
         ("", "no column 'path'"),
         (",".join(f"c{i}" for i in range(100_000)) + "\n", "no column 'path'"),
         ("path,path\na.png,a.png\n", "2 columns called 'path'"),
-        ("path,split\na.png,dev\n", "line 2: split is 'dev'; 'train', 'test' or nothing"),
+        ("path,split\na.png,later\n", "line 2: split is 'later'; 'train', 'val', 'test' or nothing"),
         ("path,label\na.png,x,y\n", "line 2: 3 cells for 2 columns"),
         ("path,label\n,x\n", "line 2: the path is ''"),
         ("path\na\0.png\n", r"line 2: (the path is 'a\\x00.png'|not valid CSV)"),
@@ -135,7 +140,7 @@ def test_a_file_listed_twice_is_refused_by_name(root: Path, text: str, message: 
 )
 def test_broken_manifests_are_one_short_sentence(root: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        from_manifest(write(root, text))
+        load_dataset(write(root, text))
     assert len(str(caught.value)) < 1000
 
 
@@ -167,8 +172,8 @@ def test_parquet_labels_are_text_or_numbers_and_may_be_missing(root: Path, label
 
 def test_nested_parquet_columns_and_broken_files_are_refused(root: Path) -> None:
     with pytest.raises(DataError, match=r"column 'label' is of type list<.*>; text or numbers are expected"):
-        from_manifest(parquet(root, path=["a.png"], label=[["x"]]))
-    with pytest.raises(DataError, match=r"no column 'path'\. Did you mean 'paths'"):
-        from_manifest(parquet(root, paths=["a.png"]))
+        load_dataset(parquet(root, path=["a.png"], label=[["x"]]))
+    with pytest.raises(DataError, match="no column 'path'"):
+        load_dataset(parquet(root, paths=["a.png"]))
     with pytest.raises(DataError, match="not a readable Parquet file"):
-        from_manifest(write(root, "hello", "m.parquet"))
+        load_dataset(write(root, "hello", "m.parquet"))

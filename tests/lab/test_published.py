@@ -168,7 +168,7 @@ def test_every_missing_piece_is_a_line_and_not_an_error(tmp_path: Path) -> None:
     nothing = check_published("cub", tmp_path / "nowhere", tmp_path / "cache")
     assert (nothing.ok, nothing.lines[0][:16]) == (False, "There is nothing")
     damaged = check_published("cub", picture(tmp_path / "a.tgz"), tmp_path / "cache")
-    assert (damaged.ok, "is not a readable tar archive" in damaged.lines[0]) == (False, True)
+    assert (damaged.ok, "is not a readable archive" in damaged.lines[0]) == (False, True)
 
 
 def test_a_hundred_missing_folders_are_cut_short(tmp_path: Path) -> None:

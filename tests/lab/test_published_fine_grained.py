@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-import agcd.lab.published.archives as archives
+import agcd.data.archives as archives
 from agcd.errors import DataError
 from support.published import CARS, load, make_aircraft, make_cars, make_cub, packed, picture, rows_of
 
@@ -112,10 +112,10 @@ def test_a_member_outside_the_folder_is_refused_and_nothing_is_left(tmp_path: Pa
     assert not list((tmp_path / "deep" / "cache" / "published").iterdir())
 
 
-def test_an_absolute_name_stays_inside_the_cache(tmp_path: Path) -> None:
+def test_an_absolute_name_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "target" / "evil.txt"
     archive = hostile(tmp_path / "a.tgz", tarfile.TarInfo(str(target)))
-    with pytest.raises(DataError, match=r"lacks images\.txt"):
+    with pytest.raises(DataError, match="would be written outside its folder"):
         load("cub", archive, tmp_path / "cache")
     assert not target.exists()
 
@@ -144,7 +144,7 @@ def test_cut_off_and_foreign_archives_are_one_sentence(tmp_path: Path) -> None:
     holes = [whole[:at] + b"\xff" * 40 + whole[at + 40 :] for at in range(100, len(whole) - 100, 50)]
     for content in (b"", b"text", whole[: len(whole) // 2], whole[:-9], *holes):
         (tmp_path / "b.tgz").write_bytes(content)
-        with pytest.raises(DataError, match=r"b\.tgz is not a readable tar archive"):
+        with pytest.raises(DataError, match=r"b\.tgz is not a readable archive"):
             load("cub", tmp_path / "b.tgz", tmp_path / "cache")
 
 

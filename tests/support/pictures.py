@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,18 @@ from agcd.data.images import thumbnail
 from agcd.io import digest_bytes
 
 COLOURS = {"top left": (200, 0, 0), "top right": (0, 200, 0), "bottom left": (0, 0, 200), "bottom right": (200, 200, 0)}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a made-up project."""
+
+    paths: Sequence[str]
+    keys: Sequence[str]
+    root: Path
+
+    def picture_path(self, row: int) -> Path:
+        return self.root / self.paths[row]
 
 
 def encoded(image: Image.Image, kind: str = "JPEG", **options: Any) -> bytes:
@@ -56,7 +69,7 @@ def scanned(folder: Path, *contents: bytes) -> Pictures:
     names = [f"{i}.img" for i in range(len(contents))]
     for name, content in zip(names, contents, strict=True):
         (root / name).write_bytes(content)
-    return Pictures(names, [digest_bytes(content) for content in contents], root, folder / "cache")
+    return Pictures(Rows(names, [digest_bytes(content) for content in contents], root), folder / "cache")
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], object] = lambda: None) -> list[float]:

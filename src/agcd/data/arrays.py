@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agcd.data.items import clean_name
+from agcd.data.missing import is_missing
 from agcd.errors import DataError, did_you_mean
 from agcd.io import BAD_ARRAY, digest_bytes
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
@@ -133,10 +133,10 @@ def _decoded(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _label(value: Any, what: str) -> Label:
-    if isinstance(value, str):  # NumPy turns a −1 among names into text
-        return clean_name(value) if value not in ("", "-1") else UNLABELLED
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_missing(value):
         return UNLABELLED
+    if isinstance(value, str):
+        return clean_name(value)
     if (isinstance(value, int) or (isinstance(value, float) and value.is_integer())) and value >= UNLABELLED:
         return int(value)
     raise DataError(f"{what} holds {value!r}; a class name, a class number or −1 is expected.")

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from agcd.data.images import MAX_DECODED_BYTES, ImageError, header, read_file
+from agcd.data.images import MAX_DECODED_BYTES, RISKY_FORMATS, ImageError, header, read_file
 from agcd.errors import DataError
 from agcd.words import printable
 
@@ -145,7 +145,8 @@ def bytes_apart(task: Task) -> int:
         if (n_file := os.stat(task.path).st_size) > SMALL_FILE:
             return _large_bytes(task) + n_file
         facts = header(task.path, draft_size=task.draft_size)
-        is_risky = facts.codec == "libtiff" or (facts.is_progressive and _n_scans(task.path) > MAX_SCANS)
+        is_risky = facts.codec == "libtiff" or facts.format in RISKY_FORMATS
+        is_risky = is_risky or (facts.is_progressive and _n_scans(task.path) > MAX_SCANS)
     except (OSError, ValueError, ImageError):
         return 0
     if facts.decoded_bytes > MAX_DECODED_BYTES:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from numpy.typing import NDArray
 
-from agcd.data.decoding import Decoder
-from agcd.data.images import Header, ImageError, decode, header
-from agcd.types import BoolArray, Dataset, FloatArray, IntArray
+from agcd.data.looks import hash_bits
+from agcd.types import Dataset, FloatArray, IntArray, Looks
 from agcd.words import count, printable
 
 TINY_SIDE = 32
@@ -20,20 +18,18 @@ TINY_SIDE = 32
 HUGE_PIXELS = 20_000_000
 """More than most cameras take; such images slow the decoding without adding detail at 224 pixels."""
 MAX_HASHED = 20_000
-"""Images up to which near duplicates are looked for: every image must be decoded for it."""
+"""Images up to which near duplicates are looked for: each is compared with all others."""
 _NEAR_BITS = 4
 """Of 64. Among 200 photographs of groceries14 no two were closer than 14, while half of their copies at two thirds of
 the size and JPEG quality 60 lay within 4: what is reported is a copy, though not every copy is reported."""
-_HASHED_SIDE = 32
-"""Pixels that a JPEG is decoded to before it is made a hash."""
 _BLOCK = 2000
 """Rows compared with all others at a time: 160 MB for the largest number hashed."""
 _SHOWN, _SHOWN_CLASSES = 5, 50
 """So many findings of a kind, and classes, are listed; the rest is counted."""
 
 
-def health_report(dataset: Dataset) -> list[str]:
-    """One sentence per finding, counts first."""
+def health_report(dataset: Dataset, root: Path | None = None) -> list[str]:
+    """One sentence per finding, counts first; paths are shown as they lie below ``root``."""
     lines = [*_counts(dataset), *_set_aside(dataset)]
     groups = duplicate_rows(dataset)
     if groups:
@@ -42,8 +38,12 @@ def health_report(dataset: Dataset) -> list[str]:
         lines.append(f"{count(len(leaked), 'training image')} also for testing: accuracy on them is flattered")
     for rows in contradictory_rows(dataset)[:_SHOWN]:
         said = sorted({dataset.classes[c] for c in dataset.y_class[rows].tolist() if c >= 0})
-        lines.append(f"the same image is labelled {' and '.join(map(repr, said))}: {_path(dataset, int(rows[0]))}")
-    return lines + _looks(dataset)
+        lines.append(
+            f"the same image is labelled {' and '.join(map(repr, said))}: {_path(dataset, int(rows[0]), root)}"
+        )
+    if dataset.looks is None:
+        return lines
+    return [*lines, *_sizes(dataset.looks), *_near_duplicates(dataset, dataset.looks, root)]
 
 
 def _counts(dataset: Dataset) -> list[str]:
@@ -64,80 +64,58 @@ def _set_aside(dataset: Dataset) -> list[str]:
     return lines + ([f"  and {len(refused) - _SHOWN} more"] if len(refused) > _SHOWN else [])
 
 
-def _looks(dataset: Dataset) -> list[str]:
-    """Sizes and depth from the headers of all images; near duplicates where there are not too many."""
-    paths = dataset.paths or ()
-    with ThreadPoolExecutor(4) as threads:
-        headers = [found for found in threads.map(_header, paths) if found is not None]
-        hashes = _hashes(threads, paths) if len(paths) <= MAX_HASHED else None
+def _sizes(looks: Looks) -> list[str]:
     lines = []
-    if n_tiny := sum(min(found.size) < TINY_SIDE for found in headers):
+    if n_tiny := int((np.minimum(looks.width, looks.height) < TINY_SIDE).sum()):
         lines.append(f"{count(n_tiny, 'tiny image')}, less than {TINY_SIDE} pixels wide or high")
-    if n_huge := sum(found.size[0] * found.size[1] > HUGE_PIXELS for found in headers):
+    if n_huge := int((looks.width * looks.height > HUGE_PIXELS).sum()):
         lines.append(f"{count(n_huge, 'huge image')}, more than {HUGE_PIXELS // 10**6} million pixels")
-    if n_deep := sum(found.is_deep for found in headers):
+    if n_deep := int(looks.is_deep.sum()):
         lines.append(
             f"{count(n_deep, 'grey image')} of 16 or more bits: shown and learned with the range of values stretched, "
             "each by itself"
         )
-    if hashes is None:
-        lines.append(f"near duplicates were not looked for: more than {MAX_HASHED} images")
-    elif n_near := _n_near(hashes, dataset.keys):
-        lines.append(f"{count(n_near, 'image')} nearly the same as another one")
+    if n_paged := int(looks.has_pages.sum()):
+        lines.append(f"{count(n_paged, 'image')} of several pages: the first page is read")
     return lines
 
 
-def _header(path: Path) -> Header | None:
-    """None for a file that was usable a moment ago: whatever happened since, a report must not stop for it."""
-    try:
-        return header(path)
-    except ImageError:
-        return None
+def _near_duplicates(dataset: Dataset, looks: Looks, root: Path | None) -> list[str]:
+    if dataset.n_rows > MAX_HASHED:
+        return [f"near duplicates were not looked for: more than {MAX_HASHED} images"]
+    pairs, n_near = near_pairs(looks.hash, dataset.keys)
+    if not n_near:
+        return []
+    lines = [f"{count(n_near, 'image')} nearly the same as another one"]
+    lines += [f"  {_path(dataset, one, root)} and {_path(dataset, other, root)}" for one, other in pairs[:_SHOWN]]
+    return lines + ([f"  and {count(len(pairs) - _SHOWN, 'more pair')}"] if len(pairs) > _SHOWN else [])
 
 
-def _hashes(threads: ThreadPoolExecutor, paths: Sequence[Path]) -> list[BoolArray | None]:
-    decoder = Decoder()
-
-    def hashed(path: Path) -> BoolArray | None:
-        try:
-            found: BoolArray | None = decoder(path, _HASHED_SIDE, difference_hash, path)
-            return found
-        except ImageError:
-            return None
-
-    try:
-        return list(threads.map(hashed, paths))
-    finally:
-        decoder.close()
-
-
-def difference_hash(path: Path) -> BoolArray | None:
-    """64 bits: whether each of 8 × 8 grey cells is brighter than its right neighbour; None where it is flat."""
-    grey = decode(path, draft_size=_HASHED_SIDE).convert("L").resize((9, 8), Image.Resampling.BOX)
-    cells = np.asarray(grey, dtype=np.int16)
-    bits = np.asarray(cells[:, :-1] > cells[:, 1:]).ravel()
-    return bits if 8 <= bits.sum() <= 56 else None  # plain backgrounds all hash alike and say nothing
-
-
-def _n_near(hashes: Sequence[BoolArray | None], keys: Sequence[str]) -> int:
-    """Images with another of different content at most four bits away."""
-    hashed = [(key, one) for key, one in zip(keys, hashes, strict=True) if one is not None]
-    if not hashed:
-        return 0
-    bits = np.stack([one for _, one in hashed]).astype(np.float32)
-    content = np.unique([key for key, _ in hashed], return_inverse=True)[1]
+def near_pairs(hashes: NDArray[np.uint64], keys: Sequence[str]) -> tuple[list[tuple[int, int]], int]:
+    """Each image with the first before it that is of other content and at most four bits away; how many images have
+    such another one."""
+    rows = np.flatnonzero(hashes)
+    bits = hash_bits(hashes[rows]).astype(np.float32)
+    content = np.unique(np.array(keys, dtype=object)[rows].astype(str), return_inverse=True)[1]
     ones = bits.sum(1)
+    pairs: list[tuple[int, int]] = []
     n_near = 0
-    for start in range(0, len(hashed), _BLOCK):
+    for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
         distance: FloatArray = ones[block, None] + ones[None, :] - 2 * (bits[block] @ bits.T)
         close = (distance <= _NEAR_BITS) & (content[block, None] != content[None, :])
         n_near += int(close.any(1).sum())
-    return n_near
+        first = close.argmax(1)
+        for i in np.flatnonzero(close.any(1) & (first < np.arange(start, start + len(close)))).tolist():
+            pairs.append((int(rows[first[i]]), int(rows[start + i])))
+    return pairs, n_near
 
 
-def _path(dataset: Dataset, row: int) -> str:
-    return printable(str(dataset.paths[row])) if dataset.paths else f"row {row}"
+def _path(dataset: Dataset, row: int, root: Path | None) -> str:
+    if dataset.paths is None:
+        return f"row {row}"
+    path = dataset.paths[row]
+    return printable(path.relative_to(root).as_posix() if root and path.is_relative_to(root) else str(path))
 
 
 def describe_health(dataset: Dataset) -> list[str]:

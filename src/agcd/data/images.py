@@ -7,27 +7,34 @@ regular files are opened.
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import stat
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
+from agcd.data.depth import DEEP_MODES, in_strips, is_dim, stretched_colours, tiles_of_lower_bytes, to_8_bits
 from agcd.errors import DataError
 from agcd.io import digest_bytes
 from agcd.words import printable
 
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF")
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif"})
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "AVIF", "JPEG2000")
+HEIF = "HEIF"
+"""What phones take; read where the extra ``heif`` is installed."""
+RISKY_FORMATS = frozenset({"AVIF", "JPEG2000", HEIF})
+"""Their libraries are young or seldom met by strangers' files: decoded apart, as those of libtiff."""
+IMAGE_SUFFIXES = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif", ".avif"}
+    | {".jp2", ".j2k", ".jpx", ".heic", ".heif", ".hif"}
+)
 FOREIGN_SUFFIXES = frozenset(
-    {".heic", ".heif", ".avif", ".svg", ".eps", ".ps", ".pdf", ".psd", ".fits", ".fit", ".icns", ".ico", ".jp2"}
+    {".svg", ".eps", ".ps", ".pdf", ".psd", ".fits", ".fit", ".icns", ".ico", ".jxl", ".dng", ".cr2", ".nef", ".arw"}
 )
 """Pictures that we do not decode: worth a word to the user, where other files are passed over in silence."""
 MAX_PIXELS = 64_000_000
@@ -40,13 +47,8 @@ MAX_DRAFT = 1024
 """The largest side that any part of the program asks for: what the header is judged by."""
 _BITS, _SAMPLES, _ROWS_PER_STRIP, _TILE_WIDTH, _TILE_LENGTH = 258, 277, 278, 322, 323
 """Tags of TIFF."""
-DEEP_MODES = ("I", "F")
-"""Modes whose values have no nominal range, 16-bit ones (``I;16…``) among them: their range is stretched."""
 JPEG_QUALITY = 85
-_STRIP_PIXELS = 2**20
-"""Converted at a time, so that copies of the whole picture in wider numbers are never made."""
-_CLIPPED = 0.001
-"""Of the pixels at either end of a 16-bit range: a few dead or hot ones must not leave the rest in one grey."""
+_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 
 class ImageError(DataError):
@@ -70,6 +72,8 @@ class Header(NamedTuple):
     is_progressive: bool
     decoded_bytes: int
     """Most that decoding takes, all copies included."""
+    has_pages: bool = False
+    """Whether a TIFF has more pages than the first, which is read."""
 
     @property
     def is_deep(self) -> bool:
@@ -82,14 +86,20 @@ def decode(
 ) -> Image.Image:
     """The image as upright RGB; alpha is laid on white, of animations the first frame is taken.
 
-    Values of more than 8 bits are stretched: of 16 bits what lies between the darkest and the brightest thousandth of
-    the pixels, of 32 bits all. ``draft_size`` lets a JPEG be decoded at 1/2, 1/4 or 1/8 scale as long as both sides
-    stay at least that long.
+    Grey of more than 8 bits is stretched: of 16 bits what lies between the darkest and the brightest thousandth of
+    the pixels, of 32 bits all. So are colours of 16 bits that use at most a quarter of their range. ``draft_size`` lets
+    a JPEG be decoded at 1/2, 1/4 or 1/8 scale as long as both sides stay at least that long.
     """
     with _as_image_error(data):
-        image = _open(data, max_pixels, max_bytes, draft_size)
+        content = data if isinstance(data, bytes) else read_file(data, max_bytes=max_bytes)
+        image = _open(content, max_pixels, max_bytes, draft_size)
+        lower = tiles_of_lower_bytes(image)
         image.load()
-        image = _to_8_bits(image)
+        if lower and is_dim(image):
+            other = _open(content, max_pixels, max_bytes, draft_size)
+            other.tile = lower  # type: ignore[attr-defined]
+            image = stretched_colours(image, other)
+        image = to_8_bits(image)
         upright = _upright(_to_rgb(image))
         upright.info.clear()  # a broken colour profile must not travel into thumbnails
         return upright
@@ -192,10 +202,34 @@ def _open(data: bytes | Path, max_pixels: int, max_bytes: int, draft_size: int |
 
 
 def _parsed(file: io.BufferedReader | io.BytesIO, draft_size: int | None) -> Image.Image:
-    image = Image.open(file, formats=FORMATS)
+    start = file.read(12)
+    file.seek(0)
+    image = Image.open(file, formats=_formats(start))
     if draft_size is not None:
         image.draft(None, (draft_size, draft_size))
     return image
+
+
+def _formats(start: bytes) -> tuple[str, ...]:
+    """What a file that begins so may be."""
+    if start[4:8] != b"ftyp" or start[8:12] not in _HEIF_BRANDS:
+        return FORMATS
+    if _has_heif():
+        return (*FORMATS, HEIF)
+    if start[8:10] == b"he":
+        raise ImageError('HEIC pictures are read after: pip install "agcd[heif]"')
+    return FORMATS
+
+
+@functools.cache
+def _has_heif() -> bool:
+    """Whether HEIC can be read; registers its decoder, which is not done before the first such file."""
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        return False
+    register_heif_opener(thumbnails=False)
+    return True
 
 
 def _facts(image: Image.Image) -> Header:
@@ -207,13 +241,14 @@ def _facts(image: Image.Image) -> Header:
         str(tiles[0][0]) if tiles else "",
         "progressive" in image.info,
         decoded_bytes(image),
+        bool(getattr(getattr(image, "tag_v2", None), "next", 0)),
     )
 
 
 def decoded_bytes(image: Image.Image) -> int:
     """Most that decoding an opened image takes, all copies included; the bytes of the file come on top."""
     n_pixels, stored = image.width * image.height, _stored_bytes(image.mode)
-    loading = n_pixels * stored + _codec_bytes(image)
+    loading = n_pixels * stored * (2 if tiles_of_lower_bytes(image) else 1) + _codec_bytes(image)
     converting = n_pixels * (5 if image.mode.startswith(DEEP_MODES) else stored + 4 * (image.mode != "RGB"))
     is_known = image.format != "PNG" or "exif" in image.info  # Pillow would decode a PNG to look for its EXIF
     turning = n_pixels * 8 if is_known and _is_turned(image) else 0
@@ -230,6 +265,10 @@ def _codec_bytes(image: Image.Image) -> int:
     n_pixels = image.width * image.height
     if image.format == "WEBP":
         return 12 * n_pixels  # the frame and two canvases
+    if image.format == "JPEG2000":
+        return 6 * len(image.getbands()) * n_pixels  # whole numbers of 32 bits; measured 5.2 a band
+    if image.format in RISKY_FORMATS:
+        return 12 * n_pixels  # planes and their conversion; measured 5.5
     if image.format == "JPEG" and "progressive" in image.info:
         scale = (getattr(image, "decoderconfig", None) or (1,))[0]
         return 2 * len(image.getbands()) * n_pixels * scale**2  # all coefficients, also for a draft
@@ -259,7 +298,7 @@ def _as_image_error(data: bytes | Path) -> Iterator[None]:
     except ImageError as error:
         raise ImageError(error.reason, path) from None
     except UnidentifiedImageError:
-        raise ImageError(f"not an image of a supported format ({', '.join(FORMATS)})", path) from None
+        raise ImageError(f"not an image of a supported format ({', '.join(FORMATS)}), or damaged", path) from None
     except MemoryError:
         raise ImageError("decoding takes more memory than allowed", path) from None
     except Image.DecompressionBombError:
@@ -286,73 +325,16 @@ def _upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def _to_8_bits(image: Image.Image) -> Image.Image:
-    """Grey of 16 or 32 bits with its range stretched, as Pillow's own conversion clips at 255; others as they are."""
-    if image.mode.startswith("I;16"):
-        return _stretched_16_bits(image)
-    return _stretched(image) if image.mode in DEEP_MODES else image
-
-
 def _to_rgb(image: Image.Image) -> Image.Image:
     """The image as RGB with its metadata; the one given, where it is RGB already."""
     if image.has_transparency_data:
-        return _in_strips(image, "RGB", _on_white)
+        return in_strips(image, "RGB", _on_white)
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _on_white(image: Image.Image) -> Image.Image:
     coloured = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", coloured.size, "white"), coloured).convert("RGB")
-
-
-def _stretched(image: Image.Image) -> Image.Image:
-    """32-bit values have no nominal range: their own smallest becomes black, their largest white."""
-    ends = [(values.min(), values.max()) for values in map(_finite, _strips(image))]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    scale = 255.0 / ((high - low) or 1.0)
-    return _in_strips(image, "L", lambda strip: Image.fromarray(_rounded((_finite(strip) - low) * scale)))
-
-
-def _stretched_16_bits(image: Image.Image) -> Image.Image:
-    """Cameras of microscopes fill 12 of 16 bits: what the pixels use of the range becomes black to white."""
-    counts = sum(np.bincount(np.asarray(strip).ravel(), minlength=2**16) for strip in _strips(image))
-    low, high = _used_range(np.asarray(counts))
-    shades = _rounded(np.clip((np.arange(2**16) - low) * (255.0 / ((high - low) or 1)), 0, 255))
-    return _in_strips(image, "L", lambda strip: Image.fromarray(shades[np.asarray(strip)]))
-
-
-def _used_range(counts: NDArray[np.int64]) -> tuple[int, int]:
-    """The values between which all but a thousandth of the pixels at either end lie; all, where that is one value."""
-    up_to = counts.cumsum()
-    low = int(np.searchsorted(up_to, _CLIPPED * up_to[-1], side="right"))
-    high = int(np.searchsorted(up_to, (1 - _CLIPPED) * up_to[-1], side="left"))
-    used = np.flatnonzero(counts)
-    return (low, high) if low < high else (int(used[0]), int(used[-1]))
-
-
-def _finite(image: Image.Image) -> NDArray[np.float64]:
-    return np.nan_to_num(np.asarray(image).astype(np.float64), posinf=0.0, neginf=0.0)
-
-
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    return values.round().astype(np.uint8)
-
-
-def _strips(image: Image.Image) -> Iterator[Image.Image]:
-    """The image from top to bottom, a few rows at a time."""
-    rows = max(1, _STRIP_PIXELS // image.width)
-    for top in range(0, image.height, rows):
-        yield image.crop((0, top, image.width, min(top + rows, image.height)))
-
-
-def _in_strips(image: Image.Image, mode: str, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
-    """``convert`` of the whole image, which handles each pixel by itself, without wide copies of the whole."""
-    whole, top = Image.new(mode, image.size), 0
-    for strip in _strips(image):
-        whole.paste(convert(strip), (0, top))
-        top += strip.height
-    whole.info = dict(image.info)
-    return whole
 
 
 def _whole(value: Any, otherwise: int) -> int:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agcd.errors import DataError, did_you_mean
+from agcd.errors import DataError
 from agcd.io import atomic_write
+from agcd.words import listed
 
+_SHOWN = 20
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def read_table(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The line number and the cells by column name of every line; the ``needed`` columns must be there."""
+def read_table(
+    path: Path, needed: Sequence[str], rename: Callable[[Sequence[str]], list[str]] = list
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The line number and the cells by column name of every line; the ``needed`` columns must be there.
+
+    ``rename`` gives the columns other names than the file does.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -27,7 +35,7 @@ def read_table(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[st
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        names = _column_names(path, next(reader, []), needed)
+        names = _column_names(path, rename([cell.strip().casefold() for cell in next(reader, [])]), needed)
         for cells in reader:
             if len(cells) > len(names):
                 raise DataError(f"{path}, line {reader.line_num}: {len(cells)} cells for {len(names)} columns.")
@@ -39,14 +47,19 @@ def read_table(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[st
         raise DataError(f"{path}, line {reader.line_num}: not valid CSV ({error}).") from None
 
 
-def _column_names(path: Path, cells: Sequence[str], needed: Sequence[str]) -> list[str]:
-    names = [cell.strip().casefold() for cell in cells]
+def _column_names(path: Path, names: list[str], needed: Sequence[str]) -> list[str]:
     for column in needed:
         if column not in names:
-            raise DataError(f"{path} has no column {column!r}.{did_you_mean(column, [n[:40] for n in names[:20]])}")
+            raise DataError(f"{path} has no column {column!r}; {columns_there(names)}.")
         if names.count(column) > 1:
             raise DataError(f"{path} has {names.count(column)} columns called {column!r}.")
     return names
+
+
+def columns_there(names: Sequence[str]) -> str:
+    """The columns that a file has, as the end of a sentence."""
+    shown = [repr(name[:40]) for name in names[:_SHOWN]] + ["more"] * (len(names) > _SHOWN)
+    return f"its columns are {listed(shown)}" if any(names) else "it has no columns"
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -60,6 +73,12 @@ def table_text(columns: Mapping[str, Sequence[Any]]) -> str:
     return "".join(map(_line, [tuple(columns), *zip(*columns.values(), strict=True)]))
 
 
+def jsonl_text(columns: Mapping[str, Sequence[Any]]) -> str:
+    """``columns`` of equal length as JSON Lines: an object per row, null where a cell is None."""
+    rows = zip(*columns.values(), strict=True)
+    return "".join(f"{json.dumps(dict(zip(columns, row, strict=True)), allow_nan=False)}\n" for row in rows)
+
+
 def _line(cells: Iterable[Any]) -> str:
     out = io.StringIO(newline="")
     csv.writer(out).writerow([escaped(cell) for cell in cells])  # it quotes a lone \r only when lines end in \r\n
@@ -68,7 +87,9 @@ def _line(cells: Iterable[Any]) -> str:
 
 def escaped(cell: Any) -> Any:
     """Text that a spreadsheet would run as a formula gets a leading apostrophe, as does text that looks as if it had
-    got one; numbers are left alone."""
+    got one; numbers are left alone, and truth is written as every program reads it: true, false."""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(_FORMULA) else cell
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from agcd.data.arrays import from_arrays
 from agcd.data.folder import from_folder
-from agcd.data.sources import LOADERS, PATHS, load_dataset
+from agcd.data.sources import PATHS, is_source_name, load_dataset
 from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_folder, digest_bytes
 from agcd.lab.published import PUBLISHED, load_published, parse_spec
@@ -91,7 +91,7 @@ def load_data(spec: str, cache_dir: Path) -> Dataset:
 def _refuse_unknown_name(spec: str) -> None:
     """Say which names there are where ``spec`` looks like a name rather than like a path."""
     path = Path(spec)
-    if path.exists() or path.suffix.lower() in LOADERS:
+    if path.exists() or is_source_name(path):
         return
     name, equals, _ = spec.partition("=")
     if equals and "/" not in name:
