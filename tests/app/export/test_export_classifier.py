@@ -76,12 +76,21 @@ def test_the_facts_tell_how_to_use_the_model(tmp_path: Path) -> None:
     assert facts["backbone"]["name"] == "toy"
     assert facts["head"] == "cosine"
     assert [c["name"] for c in facts["classes"]] == [slot.name for slot in SLOTS]
-    assert [c["kind"] for c in facts["classes"]] == ["old", "old", "new", "new"]
+    assert [c["known"] for c in facts["classes"]] == [True, True, False, False]
     assert [c["named"] for c in facts["classes"]] == [True, True, True, False]
     assert (facts["preprocessing"]["resize_short_side"], facts["preprocessing"]["crop"]) == (37, 32)
     assert facts["preprocessing"]["mean"] == [0.5, 0.5, 0.5]
     assert "load_classifier" in facts["how_to_load"]
     assert str(tmp_path) not in json.dumps(facts)
+
+
+def test_classifiers_of_the_first_format_can_be_read(tmp_path: Path) -> None:
+    classifier, path = written(tmp_path), tmp_path / "out" / "model.json"
+    facts = json.loads(path.read_text())
+    for found in facts["classes"]:
+        found["kind"] = "old" if found.pop("known") else "new"
+    path.write_text(json.dumps(facts | {"format": 1}))
+    assert load_classifier(tmp_path / "out").slots == classifier.slots
 
 
 def test_weights_of_a_backbone_are_looked_for_beside_the_classifier_or_named(tmp_path: Path) -> None:
@@ -107,7 +116,7 @@ def change(**values: Any) -> Any:
 
 
 DAMAGE: dict[str, tuple[Any, str]] = {
-    "a newer format": (change(format=2), "format 2"),
+    "a newer format": (change(format=3), "format 3"),
     "no classes": (lambda facts: facts.pop("classes"), "does not describe a classifier"),
     "classes of another kind": (change(classes=[1]), "does not describe a classifier"),
     "too few classes": (lambda facts: facts["classes"].pop(), "3 are named"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import errno
+import ntpath
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from hypothesis import strategies as st
 
 from agcd.app.answers import Answer, find_class, rename_class, write_answers
 from agcd.app.export.folders import JUNK, MANIFEST, UNNAMED, WAYS, Sorted, Way, checked_way, sort_into_folders
+from agcd.app.export.row_tables import prediction_table
 from agcd.app.export.safe_names import folded, folder_names, free_name, safe_file_name, safe_name
 from agcd.app.labels import SAID
-from agcd.app.model import train
+from agcd.app.model import make_start_view, row_features, train
 from agcd.app.project import Project
+from agcd.data.tables import read_table
 from agcd.errors import ConfigError, DataError
-from support.projects import N_IMAGES, answer_all, make_project
+from support.projects import N_IMAGES, answer_all, make_project, truth
 
 # ----------------------------------------------------------------------------------------------------- safe names
 
@@ -258,6 +261,47 @@ def test_before_any_training_what_has_a_label_is_sorted(tmp_path: Path) -> None:
         assert whole.n_named + whole.n_unnamed == N_IMAGES
 
 
+def test_before_any_training_pictures_follow_the_live_names(tmp_path: Path) -> None:
+    with make_project(tmp_path) as project:
+        make_start_view(project, row_features(project, n_views=1), with_map=False)
+        write_answers(project, [Answer(row, truth(project.paths[row])) for row in range(10, 40, 6)])
+        done = sort_into_folders(project, tmp_path / "out")
+        table = prediction_table(project, project.snapshot())
+        assert project.n_finished == 0
+    assert (done.n_named + done.n_unnamed, done.n_missing) == (N_IMAGES, 0)
+    assert {"human", "answers"} == set(table["by"])
+    lines = {line["path"]: line for _, line in read_table(tmp_path / "out" / MANIFEST, ("class",))}
+    for path, name, by in zip(table["path"], table["class"], table["by"], strict=True):
+        assert (lines[path]["class"], lines[path]["by"]) == (name, by)
+        assert Path(lines[path]["file"]).parts[-2] == name
+
+
+# -------------------------------------------------------------------------------------------------------- Windows
+
+
+def test_where_nobody_may_make_symbolic_links_pictures_are_copied(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*words: Any) -> None:
+        raise OSError(22, "A required privilege is not held by the client")
+
+    monkeypatch.setattr(os, "symlink", refused)
+    done = sort_into_folders(project, tmp_path / "out", "symlink")
+    assert done.n_copied == N_IMAGES
+    assert done.sentence().endswith(f"{N_IMAGES} pictures were copied, because no link can be made there.")
+    monkeypatch.undo()
+    assert sort_into_folders(project, tmp_path / "out", "symlink").n_copied == 0
+
+
+@pytest.mark.parametrize("name", ["CONIN$", "com¹.tar", "Nul ", "aux. .", "LPT9", "a:b", "trailing. ", "a\\b", "C:"])
+def test_what_windows_keeps_for_itself_is_no_name(name: str) -> None:
+    safe = safe_name(name)
+    assert not PureWindowsPath(safe).is_reserved()
+    assert PureWindowsPath(safe).parts == (safe,)
+    assert safe == safe.rstrip(". ")
+    assert not ntpath.splitdrive(safe)[0]
+
+
 # ------------------------------------------------------------------------------------------------------- refusals
 
 
@@ -291,7 +335,9 @@ def test_a_link_in_the_place_of_a_class_folder_is_refused(project: Project, tmp_
     assert contents(project.images) == before
 
 
-@pytest.mark.parametrize("file", ["../images/x.png", "/etc/passwd", "alone.png", "a/../../x.png"])
+@pytest.mark.parametrize(
+    "file", ["../images/x.png", "/etc/passwd", "alone.png", "a/../../x.png", "a/..\\..\\x.png", "C:/x.png", "a/C:x.png"]
+)
 def test_a_manifest_that_leads_elsewhere_is_refused(project: Project, tmp_path: Path, file: str) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / MANIFEST).write_text(f"file,path,how\n{file},x.png,copy\n")

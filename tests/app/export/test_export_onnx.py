@@ -91,7 +91,7 @@ def test_the_file_stands_alone_and_describes_itself(toy_file: Path) -> None:
     ]
     facts = session.get_modelmeta().custom_metadata_map
     classes = json.loads(facts["agcd.classes"])
-    assert [(c["name"], c["kind"]) for c in classes] == [(s.name, "old" if s.is_old else "new") for s in SLOTS]
+    assert [(c["name"], c["known"]) for c in classes] == [(s.name, s.is_old) for s in SLOTS]
     assert json.loads(facts["agcd.preprocessing"])["resize_short_side"] == 37
     assert facts["agcd.backbone"] == "toy_conv"
 

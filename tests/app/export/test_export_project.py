@@ -18,16 +18,21 @@ import torch
 from agcd.app.answers import Answer, write_answers
 from agcd.app.export.classifier import load_classifier, preprocess
 from agcd.app.export.coco import to_coco
+from agcd.app.export.fiftyone import to_fiftyone
 from agcd.app.export.files import export_all, export_file, light_files, tell_label_studio
+from agcd.app.figures import figures_of
 from agcd.app.model import train
 from agcd.app.project import Project
+from agcd.app.status import status_of
 from agcd.app.store.events import LabelEvent
+from agcd.data.tables import plain
 from agcd.errors import ConfigError, DataError
 from agcd.features.onnx_graph import has_onnx
 from support.projects import N_IMAGES, answer_all, make_project, predictions
 
-TABLES = {"labels.csv", "labels.parquet", "predictions.csv", "predictions.parquet"}
-OTHERS = {"labels.coco.json", "labels.label-studio.json", "label-studio-config.xml", "model.safetensors", "model.json"}
+TABLES = {f"{table}.{kind}" for table in ("labels", "predictions") for kind in ("csv", "jsonl", "parquet")}
+OTHERS = {"labels.coco.json", "labels.fiftyone.json", "labels.label-studio.json", "label-studio-config.xml"}
+OTHERS |= {"model.safetensors", "model.json", "MODEL_CARD.md"}
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,83 @@ def test_everything_is_written_and_nothing_else(trained: Path, tmp_path: Path) -
             assert content == export_file(project, name), name
             assert str(trained.parent).encode() not in content, name
         assert pq.read_table(tmp_path / "out" / "predictions.parquet").to_pydict() == predictions(project)
+
+
+def test_tables_say_the_same_in_every_format_with_the_same_columns(trained: Path) -> None:
+    shared = ("row", "path", "split", "class", "known")
+    with Project.open(trained) as project:
+        for table in ("labels", "predictions"):
+            parquet = pq.read_table(io.BytesIO(export_file(project, f"{table}.parquet"))).to_pylist()
+            jsonl = [json.loads(line) for line in export_file(project, f"{table}.jsonl").splitlines()]
+            assert jsonl == parquet
+            assert tuple(parquet[0])[:5] == shared
+            lines = list(csv.DictReader(io.StringIO(export_file(project, f"{table}.csv").decode(), newline="")))
+            for line, row in zip(lines, parquet, strict=True):
+                assert {name: plain(cell) for name, cell in line.items()} == {name: spoken(row[name]) for name in row}
+        labels, predicted = (
+            {line["row"]: line for line in map(json.loads, export_file(project, f"{table}.jsonl").splitlines())}
+            for table in ("labels", "predictions")
+        )
+        both = [row for row, line in labels.items() if line["answer"] == "label"]
+        assert len(both) > 9
+        for row in both:
+            assert all(labels[row][name] == predicted[row][name] for name in shared)
+
+
+def spoken(value: Any) -> str:
+    """A value as CSV has it."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_fiftyone_finds_every_image_by_its_path_without_the_ending(trained: Path) -> None:
+    with Project.open(trained) as project:
+        value = json.loads(export_file(project, "labels.fiftyone.json"))
+        labels = dict(zip(*csv_columns(project, "path", "class"), strict=True))
+        paths = project.paths
+    assert set(value) == {"classes", "labels"}
+    assert list(value["labels"]) == [path.removesuffix(".png") for path in paths]
+    for path in paths:
+        number = value["labels"][path.removesuffix(".png")]
+        assert (value["classes"][number] if number is not None else "") == labels.get(path, "").removeprefix("'")
+
+
+def test_fiftyone_leaves_out_what_it_could_not_tell_apart() -> None:
+    labels: dict[str, list[Any]] = {"row": [0, 2, 3], "class": ["kite", "owl", None]}
+    value = to_fiftyone(dict(enumerate(["a/1.jpg", "a/1.png", "b/1.jpg", "c.d/2.jpg"])), labels, ["owl", "kite"])
+    assert value == {"classes": ["owl", "kite"], "labels": {"b/1": 0, "c.d/2": None}}
+
+
+def test_the_model_card_tells_what_the_project_knows_and_nothing_private(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Project.open(trained) as project:
+        export_all(project, tmp_path / "out", onnx=False)
+        card = (tmp_path / "out" / "MODEL_CARD.md").read_text(encoding="utf-8")
+        status, figures, table = status_of(project), figures_of(project.snapshot()), predictions(project)
+        model_id = json.loads((tmp_path / "out" / "model.json").read_text())["model_id"]
+        slots = [name for name, _ in project.snapshot().slot_names]
+        learned = {name for name in slots if not name.startswith("unnamed #")}
+    assert figures is not None
+    assert figures.headline in card
+    assert model_id in card
+    assert f"{len(learned)} classes a picture belongs to: 3 were known from the start" in card
+    missing = {found.name for found in status.classes} - learned
+    assert f"Classes that it has no output for: {', '.join(missing)}.".replace("|", r"\|") in card
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in card.splitlines() if line.startswith("| ")][1:]
+    assert len(cells) == len(learned) == status.n_classes - 1
+    for name, origin, n_labels, n_pictures in cells:
+        name, n_pictures = name.removeprefix("| ").replace("\\", ""), n_pictures.removesuffix(" |")
+        assert int(n_pictures) == table["class"].count(name)
+        known = {table["known"][row] for row, found in enumerate(table["class"]) if found == name}
+        assert known <= {origin == "from the start"}
+        assert int(n_labels) == {found.name: found.n_labels for found in status.classes}[name]
+    assert r"=cmd\|calc" in card, "a name cannot end its cell"
+    for private in (str(trained.parent), "bob", "unlabelled/"):
+        assert private not in card
+    monkeypatch.chdir(tmp_path / "out")
+    picture = trained.parent / "images" / table["path"][0]
+    exec(card.split("```python")[1].partition("```")[0].replace("a.jpg", str(picture)), {})
+    assert capsys.readouterr().out.rsplit(" ", 1)[0] == slots[table["slot"][0]]
 
 
 def test_the_exported_classifier_says_what_the_predictions_say(trained: Path, tmp_path: Path) -> None:
@@ -210,7 +292,7 @@ def test_coco_lists_images_classes_and_labels(trained: Path) -> None:
     found = {str(a["image_id"]): names[a["category_id"]] for a in value["annotations"]}
     assert found == {row: name.removeprefix("'") for row, name in labels.items()}
     kinds = {category["name"]: category["supercategory"] for category in value["categories"]}
-    assert (kinds["green-square"], kinds["=cmd|calc"]) == ("old", "new")
+    assert (kinds["green-square"], kinds["=cmd|calc"]) == ("known", "found")
     assert {a["attributes"]["who"] for a in value["annotations"]} == {"", "me", "bob"}
     assert len({a["id"] for a in value["annotations"]}) == len(value["annotations"])
 
@@ -222,7 +304,7 @@ def csv_columns(project: Project, *names: str) -> list[list[str]]:
 
 def test_coco_of_nothing_is_still_coco() -> None:
     labels: dict[str, list[Any]] = {name: [] for name in ("row", "class", "who", "at", "source")}
-    value = to_coco(["a.jpg"], labels, [], "nothing yet")
+    value = to_coco({0: "a.jpg"}, labels, [], "nothing yet")
     assert (value["images"], value["annotations"]) == ([{"id": 0, "file_name": "a.jpg"}], [])
 
 

@@ -21,8 +21,7 @@ from agcd.errors import WeightsError
 from agcd.features import views
 from agcd.features.backbones import Backbone, load_backbone
 from agcd.features.views import ViewSpec, render
-from agcd.features.weights import file_sha256
-from agcd.io import read_json, write_json
+from agcd.io import file_sha256, read_json, write_json
 from agcd.training.heads import DiscoveryModel, HeadKind
 from agcd.training.loop import load_tensors, save_tensors
 
@@ -59,8 +58,8 @@ def preprocessing_facts(
 
 
 WEIGHTS, FACTS = "model.safetensors", "model.json"
-FORMAT = 1
-"""Raise when older programs could no longer read what is written."""
+FORMAT = 2
+"""Raise when older programs could no longer read what is written. 1 said ``kind`` ("old", "new") for ``known``."""
 _HOW_TO_LOAD = (
     "from agcd.app.export.classifier import load_classifier; from agcd.app.export.classifier import preprocess; "
     "classifier = load_classifier(folder); "
@@ -150,7 +149,7 @@ def describe(classifier: Classifier) -> dict[str, Any]:
         "student_temp": classifier.student_temp,
         "preprocessing": classifier.preprocessing,
         "classes": [
-            {"slot": number, "name": slot.name, "kind": "old" if slot.is_old else "new", "named": slot.is_named}
+            {"slot": number, "name": slot.name, "known": slot.is_old, "named": slot.is_named}
             for number, slot in enumerate(classifier.slots)
         ],
         "how_to_load": _HOW_TO_LOAD,
@@ -167,7 +166,7 @@ def load_classifier(folder: Path, weights: Path | None = None) -> Classifier:
     facts = _read_facts(folder / FACTS)
     try:
         config = _backbone_config(folder, facts["backbone"], weights)
-        slots = [NamedSlot(str(c["name"]), c["kind"] == "old", bool(c["named"])) for c in facts["classes"]]
+        slots = [NamedSlot(str(c["name"]), _is_known(c), bool(c["named"])) for c in facts["classes"]]
         temperature, model_id = float(facts["student_temp"]), str(facts["model_id"])
         sha256, fingerprint = facts["weights"]["sha256"], facts["backbone"]["fingerprint"]
     except (KeyError, TypeError, ValueError) as error:
@@ -184,10 +183,14 @@ def _read_facts(path: Path) -> dict[str, Any]:
         facts = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise WeightsError(f"{path} cannot be read: {error!s:.200}.") from None
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+    if not isinstance(facts, dict) or facts.get("format") not in (1, FORMAT):
         found = facts.get("format") if isinstance(facts, dict) else None
-        raise WeightsError(f"{path} has format {found!r}; this version of agcd reads format {FORMAT}.")
+        raise WeightsError(f"{path} has format {found!r}; this version of agcd reads formats 1 and {FORMAT}.")
     return facts
+
+
+def _is_known(facts: dict[str, Any]) -> bool:
+    return bool(facts["known"]) if "known" in facts else facts["kind"] == "old"
 
 
 def _backbone_config(folder: Path, facts: dict[str, Any], weights: Path | None) -> BackboneConfig:

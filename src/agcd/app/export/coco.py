@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agcd import __version__
 
 
 def to_coco(
-    paths: Iterable[str], labels: Mapping[str, Sequence[Any]], classes: Sequence[tuple[str, str]], description: str
+    images: Mapping[int, str],
+    labels: Mapping[str, Sequence[Any]],
+    classes: Sequence[tuple[str, bool]],
+    description: str,
 ) -> dict[str, Any]:
     """All images, all classes, and one annotation per labelled image; skip, unsure and junk are no annotations.
 
     Parameters
     ----------
-    paths : the images by row; the row is the image's id
+    images : the path of each image by row, which is the image's id
     labels : columns as in ``labels.csv``
-    classes : name, and "old" or "new", of each class
+    classes : name of each class, and whether it was known from the start
     """
     number_of = {name: number for number, (name, _) in enumerate(classes, start=1)}
     columns = (labels[name] for name in ("row", "class", "who", "at", "source"))
@@ -33,9 +36,10 @@ def to_coco(
             "date_created": last,
         },
         "licenses": [],
-        "images": [{"id": row, "file_name": path} for row, path in enumerate(paths)],
+        "images": [{"id": row, "file_name": path} for row, path in images.items()],
         "categories": [
-            {"id": number, "name": name, "supercategory": kind} for number, (name, kind) in enumerate(classes, start=1)
+            {"id": number, "name": name, "supercategory": "known" if is_known else "found"}
+            for number, (name, is_known) in enumerate(classes, start=1)
         ],
         "annotations": [
             {

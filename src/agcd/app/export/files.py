@@ -12,83 +12,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from agcd.app.answers import Answer, Told, write_answers
 from agcd.app.export.coco import to_coco
-from agcd.app.export.label_studio import labelling_config, read_label_studio, to_label_studio
+from agcd.app.export.fiftyone import to_fiftyone
+from agcd.app.export.label_studio import labelling_config, to_label_studio
+from agcd.app.export.model_card import MODEL_CARD, model_card
+from agcd.app.export.row_tables import Table, as_csv, as_jsonl, as_parquet, label_table, prediction_table
 from agcd.app.project import Project
-from agcd.app.rounds import NO_SLOT
-from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
+from agcd.app.snapshot import Snapshot
 from agcd.app.store.classes import NO_CLASS, ClassInfo
-from agcd.data.tables import table_text
+from agcd.data.label_studio import read_label_studio
 from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_write
-from agcd.run_files import MODEL, PREDICTIONS, checked
-
-Table = dict[str, list[Any]]
-
-
-def label_table(project: Project, snapshot: Snapshot) -> Table:
-    """The answer that counts for each answered row: what was said, by whom, when."""
-    labels = snapshot.labels
-    found = [(row, event) for row, event in labels.answers() if event.kind != "accept"]
-    infos = [labels.registry.resolve(event.class_id) if event.class_id else None for _, event in found]
-    return {
-        "row": [row for row, _ in found],
-        "path": [project.paths[row] for row, _ in found],
-        "answer": [event.kind for _, event in found],
-        "class": [info.name if info else None for info in infos],
-        "kind": [kind_of(not info.is_old) if info else None for info in infos],
-        "who": [event.who for _, event in found],
-        "source": [event.source for _, event in found],
-        "at": [event.at for _, event in found],
-    }
-
-
-def prediction_table(project: Project, snapshot: Snapshot) -> Table:
-    """Every usable image with its class: a person's, else one accepted by page, else what the answers say, else the
-    model's; junk is left out.
-
-    Slot, probability and margin are the model's in any case, and empty before the first training; certainty is the
-    chance that the class is right, 1 where a person says so.
-    """
-    stored = _model_says(project, snapshot)
-    says = snapshot.says(stored["row"].to_numpy())
-    keep = says.group != NO_GROUP
-    stored, numbers, rows = stored.filter(pa.array(keep)), pa.array(says.group[keep]), stored["row"].to_numpy()[keep]
-    kinds = [kind_of(is_new) for is_new in snapshot.is_new]
-    # All names stand in one list and columns are looked up in it: a million rows take a moment.
-    columns = {
-        "row": stored["row"],
-        "path": pa.array(project.paths, pa.string()).take(pa.array(rows)),
-        "split": pa.array(("train", "test")).take(pa.array(project.is_test[rows].astype(np.int64))),
-        "class": pa.array(snapshot.names, pa.string()).take(numbers),
-        "kind": pa.array(kinds, pa.string()).take(numbers),
-        "probability": stored["probability"],
-        "margin": stored["margin"],
-        "slot": stored["slot"],
-        "by": pa.array(SOURCES).take(pa.array(says.by[keep])),
-        "certainty": pa.array(snapshot.p_right(rows).astype(np.float64).round(4)),
-    }
-    return {column: values.to_pylist() for column, values in columns.items()}
-
-
-def _model_says(project: Project, snapshot: Snapshot) -> pa.Table:
-    """What the last model says of every usable image, by row."""
-    if snapshot.n_finished or snapshot.round is None:
-        path = checked(project.run_folder(project.last_round), PREDICTIONS)
-        return pq.read_table(path, columns=["row", "slot", "probability", "margin"])
-    rows = np.flatnonzero(snapshot.round.top_slots[:, 0] != NO_SLOT)
-    empty = pa.nulls(len(rows), pa.float64())
-    return pa.table({"row": rows, "slot": pa.nulls(len(rows), pa.int64()), "probability": empty, "margin": empty})
-
-
-def kind_of(is_new: bool) -> str:
-    return "new" if is_new else "old"
-
+from agcd.run_files import MODEL, checked
 
 _TASKS_PER_CHUNK = 1000
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -100,7 +36,7 @@ def export_all(project: Project, out: Path, *, onnx: bool = False) -> list[Path]
 
     ``onnx`` adds ``model.onnx``, for which agcd[onnx] must be installed.
     """
-    from agcd.app.export.classifier import write_classifier
+    from agcd.app.export.classifier import describe, write_classifier
     from agcd.app.export.onnx import require_onnx, write_onnx
 
     if onnx:
@@ -115,7 +51,10 @@ def export_all(project: Project, out: Path, *, onnx: bool = False) -> list[Path]
     if onnx:
         write_onnx(out / "model.onnx", classifier)
         files.append(out / "model.onnx")
-    return files
+    with atomic_write(out / MODEL_CARD) as aside:
+        card = model_card(project, content.snapshot, describe(classifier), onnx=onnx)
+        aside.write_text(card, encoding="utf-8", newline="\n")
+    return [*files, out / MODEL_CARD]
 
 
 def export_file(project: Project, name: str, snapshot: Snapshot | None = None) -> bytes:
@@ -170,16 +109,24 @@ class _Content:
         """The classes as people know them now."""
         return [info for info in self.snapshot.labels.registry.infos if info.merged_into is None]
 
+    @property
+    def images(self) -> dict[int, str]:
+        """The path of every image by row, without those that were removed."""
+        paths = self.project.paths
+        return {row: paths[row] for row in self.snapshot.labels.present_rows.tolist()}
+
     def coco(self) -> bytes:
-        classes = [(info.name, kind_of(not info.is_old)) for info in self.classes]
-        value = to_coco(self.project.paths, self.labels, classes, f"Labels of the images in {self.project.images.name}")
+        classes = [(info.name, info.is_old) for info in self.classes]
+        value = to_coco(self.images, self.labels, classes, f"Labels of the images in {self.project.images.name}")
         return _json(value)
+
+    def fiftyone(self) -> bytes:
+        return _json(to_fiftyone(self.images, self.labels, [info.name for info in self.classes]))
 
     def label_studio(self) -> Iterator[bytes]:
         project, n_finished = self.project, self.snapshot.n_finished
-        takes_answers = (row for row, is_test in enumerate(project.is_test.tolist()) if not is_test)
         tasks = to_label_studio(
-            ((row, project.paths[row]) for row in takes_answers),
+            ((row, project.paths[row]) for row in self.snapshot.labels.train_rows.tolist()),
             self.labels,
             self.predictions if n_finished else _NO_PREDICTIONS,
             self.open_names,
@@ -205,23 +152,15 @@ def _json(value: Any) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
-def _csv(table: Table) -> bytes:
-    return table_text(table).encode()
-
-
-def _parquet(table: Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(table), sink)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
 _LIGHT: dict[str, Callable[[_Content], Iterable[bytes]]] = {
-    "labels.csv": lambda content: [_csv(content.labels)],
-    "labels.parquet": lambda content: [_parquet(content.labels)],
-    "predictions.csv": lambda content: [_csv(content.predictions)],
-    "predictions.parquet": lambda content: [_parquet(content.predictions)],
+    "labels.csv": lambda content: [as_csv(content.labels)],
+    "labels.jsonl": lambda content: [as_jsonl(content.labels)],
+    "labels.parquet": lambda content: [as_parquet(content.labels)],
+    "predictions.csv": lambda content: [as_csv(content.predictions)],
+    "predictions.jsonl": lambda content: [as_jsonl(content.predictions)],
+    "predictions.parquet": lambda content: [as_parquet(content.predictions)],
     "labels.coco.json": lambda content: [content.coco()],
+    "labels.fiftyone.json": lambda content: [content.fiftyone()],
     "labels.label-studio.json": _Content.label_studio,
     "label-studio-config.xml": lambda content: [content.label_studio_config()],
 }

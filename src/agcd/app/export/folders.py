@@ -13,13 +13,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-from agcd.app.export.safe_names import folded, folder_names, free_name, safe_file_name, safe_name
+from agcd.app.export.safe_names import FORBIDDEN, folded, folder_names, free_name, safe_file_name, safe_name
+from agcd.app.image_paths import picture_path
 from agcd.app.labels import How
 from agcd.app.project import Project
 from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
@@ -123,7 +125,8 @@ def sort_into_folders(
     _check_places(project, out)
     wanted = _wanted(project, snapshot or present_moment(project), only_checked)
     with _alone_in(out):
-        return _Sorting(project.images, out, how).run(wanted, progress)
+        find = partial(picture_path, images=project.images, folder=project.folder)
+        return _Sorting(find, out, how).run(wanted, progress)
 
 
 def checked_way(how: str) -> Way:
@@ -168,18 +171,18 @@ def _alone_in(out: Path) -> Iterator[None]:
 
 def _wanted(project: Project, snapshot: Snapshot, only_checked: bool) -> list[_Wanted]:
     """Every picture with its folder, by row."""
-    rows = np.arange(project.n_rows)
+    rows = snapshot.labels.present_rows
     says, certainty = snapshot.says(rows), snapshot.p_right(rows)
     is_junk = snapshot.labels.how(rows) == How.JUNK
     is_checked = np.isin(says.by, _CLASS_BY) & ~np.isin(rows, snapshot.labels.unseen)
     keep = is_checked | is_junk if only_checked else np.ones(len(rows), np.bool_)
     folders, names = _folders(snapshot), [*snapshot.names, ""]
     found = []
-    for row in np.flatnonzero(keep).tolist():
-        group = int(says.group[row])
-        folder = JUNK if is_junk[row] else UNNAMED if group == NO_GROUP else folders[group]
-        by = "human" if is_junk[row] else SOURCES[says.by[row]]
-        found.append(_Wanted(project.paths[row], folder, names[group], by, round(float(certainty[row]), 4)))
+    for place in np.flatnonzero(keep).tolist():
+        group, path = int(says.group[place]), project.paths[rows[place]]
+        folder = JUNK if is_junk[place] else UNNAMED if group == NO_GROUP else folders[group]
+        by = "human" if is_junk[place] else SOURCES[says.by[place]]
+        found.append(_Wanted(path, folder, names[group], by, round(float(certainty[place]), 4)))
     return found
 
 
@@ -193,8 +196,8 @@ def _folders(snapshot: Snapshot) -> list[str]:
 class _Sorting:
     """One sort into one folder."""
 
-    def __init__(self, images: Path, out: Path, how: Way) -> None:
-        self.images, self.out, self.how = images, out, how
+    def __init__(self, find: Callable[[str], Path], out: Path, how: Way) -> None:
+        self.find, self.out, self.how = find, out, how
         self._sound: set[Path] = set()
         """Folders that were seen to lie in ``out``."""
 
@@ -244,7 +247,7 @@ class _Sorting:
         if entry.how == self.how:
             self._remove(stale)
             return entry
-        source, place = self.images / entry.path, self.out / entry.file
+        source, place = self.find(entry.path), self.out / entry.file
         has_source = source.is_file() and os.access(source, os.R_OK)
         # Without the original, whatever was made of it is worth keeping.
         fitting = [old for old in stale if self._is_there(old) and (old.how == self.how or not has_source)]
@@ -267,9 +270,7 @@ class _Sorting:
         part, how = self.out / _PART, self.how
         self._make_folder(place.parent)
         try:
-            if how == "symlink":
-                os.symlink(os.path.abspath(source), part)
-            elif how == "copy" or not _linked(source, part):
+            if how == "copy" or not _linked(source, part, how):
                 if before == "copy":
                     return before  # made when no link could be made either
                 how = "copy"
@@ -334,10 +335,14 @@ def _kept(one: _Wanted, entries: Sequence[_Entry]) -> _Entry | None:
     return next((entry for entry in entries if entry.file.rpartition("/")[0] == one.folder), None)
 
 
-def _linked(source: Path, part: Path) -> bool:
-    """Whether a hard link could be made; not to another disk, and not on every file system."""
+def _linked(source: Path, part: Path, how: Way) -> bool:
+    """Whether a link could be made: a hard one not to another disk, either not on every file system, and a symbolic
+    one on Windows only by those who may."""
     try:
-        os.link(os.path.realpath(source), part)
+        if how == "symlink":
+            os.symlink(os.path.abspath(source), part)
+        else:
+            os.link(os.path.realpath(source), part)
     except OSError:
         return False
     return True
@@ -356,7 +361,8 @@ def _read_manifest(out: Path) -> dict[str, list[_Entry]]:
     if (out / MANIFEST).is_file():
         for number, cells in read_table(out / MANIFEST, ("file", "path", "how")):
             parts = PurePosixPath(cells["file"]).parts
-            if len(parts) < 2 or parts[0] == "/" or ".." in parts:
+            # No name of ours holds what Windows takes for a drive or for a step into another folder.
+            if len(parts) < 2 or parts[0] == "/" or ".." in parts or FORBIDDEN & set("".join(parts)):
                 raise DataError(f"{out / MANIFEST}, line {number}: {cells['file']!r} is no file in a class folder.")
             found[cells["path"]].append(_Entry(cells["file"], cells["path"], how=cells["how"]))
     return found

@@ -8,10 +8,11 @@ from pathlib import PurePath
 
 from agcd.words import clean
 
-_FORBIDDEN = frozenset('<>:"/\\|?*')
+FORBIDDEN = frozenset('<>:"/\\|?*')
 """A slash anywhere; the others on Windows and on sticks."""
 _RESERVED = frozenset(
-    {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³")},
+    {"con", "conin$", "conout$", "prn", "aux", "nul"}
+    | {f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"}
 )
 """Devices on Windows, whatever stands behind the first dot."""
 _MAX_BYTES = 150
@@ -23,7 +24,7 @@ _MAX_ENDING = 12
 def safe_name(text: str) -> str:
     """``text`` as the name of a file or folder: never empty, hidden, reserved or too long, and nothing of a path."""
     plain = unicodedata.normalize("NFC", clean(text))
-    name = "".join("_" if char in _FORBIDDEN else char for char in plain).strip()
+    name = "".join("_" if char in FORBIDDEN else char for char in plain).strip()
     if name.startswith("."):
         name = "_" + name[1:]
     name = _cut(name).rstrip(". ")  # Windows drops these in silence

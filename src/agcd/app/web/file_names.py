@@ -11,10 +11,14 @@ from agcd.types import BoolArray, IntArray
 
 
 class FileNames:
-    """The paths of all rows, as the project knows them; they never change."""
+    """The paths of all rows, as the project knows them."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = paths
+
+    def of(self, paths: Sequence[str]) -> FileNames:
+        """The names of ``paths``: these where they are the same, so that they are sorted once."""
+        return self if paths is self.paths else FileNames(paths)
 
     @cached_property
     def _lower(self) -> list[str]:

@@ -8,12 +8,14 @@ import { FolderSorting } from "./folderSorting.js";
 
 /** @type {Record<string, Record<string, string>>} */
 const SHELVES = {
-  "Predictions for all pictures": { "predictions.csv": "CSV", "predictions.parquet": "Parquet" },
-  Labels: { "labels.csv": "CSV", "labels.parquet": "Parquet", "labels.coco.json": "COCO",
-    "labels.label-studio.json": "Label Studio" },
+  "Predictions for all pictures": { "predictions.csv": "CSV", "predictions.parquet": "Parquet",
+    "predictions.jsonl": "JSONL" },
+  Labels: { "labels.csv": "CSV", "labels.parquet": "Parquet", "labels.jsonl": "JSONL", "labels.coco.json": "COCO",
+    "labels.fiftyone.json": "FiftyOne", "labels.label-studio.json": "Label Studio" },
   Report: { "report.html": "HTML" },
 };
-const CLASSIFIER = { "model.safetensors": "safetensors", "model.json": "model.json", "model.onnx": "ONNX" };
+const CLASSIFIER = { "model.safetensors": "safetensors", "model.json": "model.json", "model.onnx": "ONNX",
+  "MODEL_CARD.md": "Model card" };
 const NOTHING = "There is something to download once the pictures are looked at.";
 
 /**
