@@ -116,6 +116,18 @@ def test_image_paths_are_accepted(tmp_path: Path) -> None:
         model.predict([paths[0], tmp_path / "gone.png"])
 
 
+def test_an_estimator_of_images_is_saved_with_its_backbone_named(tmp_path: Path) -> None:
+    paths = sorted(toy_images(tmp_path / "images", n_classes=2, n_per_class=5).rglob("*.png"))
+    settings = SMALL | {"backbone": {"name": "toy", "views": 2, "image_size": 32}}
+    model = make_estimator(n_classes=2, settings=settings, cache_dir=tmp_path / "cache").fit(np.array(paths))
+    model.save(tmp_path / "model")
+    loaded = ActiveDiscovery.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(paths), model.predict_proba(paths))
+    with pytest.raises(DataError, match="query needs the samples"):
+        loaded.query(1)
+    np.testing.assert_array_equal(ActiveDiscovery.load(tmp_path / "model", paths).query(3), model.query(3))
+
+
 def test_an_image_that_cannot_be_decoded_has_no_label(tmp_path: Path) -> None:
     paths = sorted(toy_images(tmp_path / "images", n_classes=2, n_per_class=5).rglob("*.png"))
     paths[3].write_bytes(paths[3].read_bytes()[:-40])

@@ -1,11 +1,12 @@
-"""``ActiveDiscovery``: the whole loop behind the face of a scikit-learn clusterer."""
+"""``ActiveDiscovery``: the whole loop behind the face of a scikit-learn clusterer (docs/estimator.md)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +16,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from agcd.config import BackboneConfig, Config, make_config
 from agcd.data.arrays import from_arrays
-from agcd.data.items import Item, image_dataset
 from agcd.errors import ConfigError, DataError
+from agcd.estimator.files import plain_parameters, read_saved, write_saved
+from agcd.estimator.labels import known_labels, slot_labels, taught_labels
+from agcd.estimator.samples import image_paths, image_rows, table
 from agcd.features import open_features
+from agcd.features.remembered import RememberedRows, remembered
 from agcd.features.rows import RowFeatures
 from agcd.io import default_cache
-from agcd.session import Session
-from agcd.types import Dataset, FloatArray, IntArray, LabelState, Prediction
+from agcd.session import Session, strategy_settings, without_bad_rows
+from agcd.strategies import check_strategy
+from agcd.training import trainer_options
+from agcd.training.n_classes import look_for_classes
+from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray, LabelState, NumberOfClasses, Prediction, Query
 
 _N_CLASSES_WITHOUT_LABELS = 8
 """As scikit-learn's k-means, which also has to start somewhere."""
@@ -30,24 +37,32 @@ _N_CLASSES_WITHOUT_LABELS = 8
 class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Discover the classes of a partly labelled pool, and ask for the labels that help most.
 
+    Samples are embeddings (n_samples, n_features) or image paths. A label is missing where it is None, NaN, pandas' NA
+    or NaT, masked, −1, "" or "-1"; all others are text, whole numbers or truth values, of one kind, and come back so.
+
     Parameters
     ----------
-    n_classes : number of classes, old and novel together. None: twice the labelled classes, or 8 without labels.
-    strategy : which samples ``query`` picks; ``agcd strategies`` lists them. None: that of the protocol.
+    n_classes : number of classes, old and novel together. "auto": estimated from the labels (Max-ACC), as projects do.
+        None: twice the labelled classes, or 8 without labels.
+    strategy : which samples ``query`` picks; ``agcd strategies`` lists the names. A function
+        ``(view, budget, rng, **options) -> rows`` will do as well. None: that of the protocol.
     protocol : "quick", "short", "paper" or "official"; chooses the defaults of everything else.
     trainer : how it learns: "simgcd", "mugcd", "pim", "gcd", "logistic" or "label_spreading". None: what ``settings``
         say, else "simgcd".
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
     cache_dir : where features of images are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
     random_state : int, RandomState or None.
+    verbose : 1 tells every epoch on the error stream.
 
     Attributes
     ----------
     labels_ : (n_samples,) label of each training sample: the known one, else the predicted one; −1 (None where labels
-        are strings) for an image that cannot be decoded.
+        are not numbers) for an image that cannot be decoded.
     classes_ : (n_slots,) the label that each column of ``predict_proba`` stands for. Columns that nobody has named
-        carry new numbers, or "unnamed #17" where labels are strings.
+        carry new numbers, or "unnamed #17" where labels are not numbers.
     n_classes_ : number of columns.
+    n_classes_estimate_ : what ``n_classes="auto"`` found, with the range that explains the labels about as well; else
+        None.
 
     Examples
     --------
@@ -66,14 +81,15 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def __init__(
         self,
-        n_classes: int | None = None,
+        n_classes: int | Literal["auto"] | None = None,
         *,
-        strategy: str | None = None,
+        strategy: str | Callable[..., Any] | None = None,
         protocol: str = "quick",
         trainer: str | None = None,
         settings: dict[str, Any] | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ):
         self.n_classes = n_classes
         self.strategy = strategy
@@ -82,43 +98,56 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         self.settings = settings
         self.cache_dir = cache_dir
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike | Sequence[Any] | None = None) -> Self:
-        """Train on ``X``: embeddings (n_samples, n_features) or image paths; ``y`` is −1, None or NaN if unlabelled."""
-        dataset = self._dataset(X, fit=True)
-        known, y_class = _known_labels(y, dataset.n_rows)
-        n_slots = self.n_classes or (2 * len(known) if len(known) else _N_CLASSES_WITHOUT_LABELS)
+        """Train on ``X``, embeddings or image paths; what is missing in ``y`` is unlabelled."""
         config = self._config()
+        dataset = self._dataset(X, fit=True)
+        known, y_class = known_labels(y, dataset.n_rows)
+        self._check_n_classes(len(known))
         features = self._open(dataset, config.backbone)
-        state = LabelState(
-            tuple(map(str, known)),
-            len(known),
-            y_class,
-            np.where(y_class >= 0, 0, -1),
-            np.zeros(dataset.n_rows, bool),
-            np.zeros(dataset.n_rows, bool),
-        )
-        self._names: list[Any] = list(known)
-        self._session = Session(features, state, config, n_slots)
+        nowhere = np.zeros(dataset.n_rows, bool)
+        state = LabelState(tuple(map(str, known)), len(known), y_class, np.where(y_class >= 0, 0, -1), nowhere, nowhere)
+        estimate = None
+        if self.n_classes == "auto":
+            estimate = look_for_classes(features, without_bad_rows(state, features), seed=config.seed)
+        n_slots = estimate.n if estimate else self.n_classes or 2 * len(known) or _N_CLASSES_WITHOUT_LABELS
+        self._session = Session(features, state, config, int(n_slots), echo=self._echo, strategy=self._strategy)
+        self._names: list[Any] = known
+        self.n_classes_estimate_: NumberOfClasses | None = estimate
         return self._train()
 
-    def query(self, n: int = 1) -> IntArray:
-        """Positions in the training ``X`` of the ``n`` samples whose labels would help most."""
-        check_is_fitted(self)
-        return self._session.ask(n).rows
+    @overload
+    def query(self, n: int = 1, *, return_reasons: Literal[False] = False) -> IntArray: ...
 
-    def teach(self, rows: ArrayLike, labels: Sequence[Any] | NDArray[Any]) -> Self:
-        """Take the labels of the training samples at ``rows`` and train one more round."""
-        check_is_fitted(self)
-        rows = np.asarray(rows, np.int64)
-        if len(rows) != len(labels):
-            raise DataError(f"{len(rows)} rows came with {len(labels)} labels; one label per row is expected.")
-        if len(rows) and not (rows.min() >= 0 and rows.max() < self._session.features.n_rows):
-            raise DataError(f"Rows must lie in 0 to {self._session.features.n_rows - 1}.")
-        told = [_plain(label) for label in labels]
-        heard = {str(name) for name in self._names}
-        self._names += [label for label in dict.fromkeys(told) if str(label) not in heard]
-        self._session.tell(rows, [str(label) for label in told])
+    @overload
+    def query(self, n: int = 1, *, return_reasons: Literal[True]) -> Query: ...
+
+    def query(self, n: int = 1, *, return_reasons: bool = False) -> IntArray | Query:
+        """Positions in the training ``X`` of the ``n`` samples whose labels would help most, the most wanted first.
+
+        With ``return_reasons`` the whole ``Query``: ``rows``, and for each its ``scores`` (the margin between the two
+        likeliest classes) and ``reasons`` (a sentence). Fewer than ``n`` come back when fewer are left to ask.
+        """
+        session = self._session_with_samples("query")
+        if isinstance(n, bool) or not isinstance(n, int | np.integer):
+            raise ConfigError(f"n is {n!r}; a whole number of samples is expected.")
+        if n > 0 and not len(session.labels.pool_rows):
+            raise DataError("There is nothing left to ask: every sample has a label.")
+        query = session.ask(int(n))
+        return query if return_reasons else query.rows
+
+    def teach(self, rows: ArrayLike, labels: Any) -> Self:
+        """Take the labels of the training samples at ``rows`` and train one more round.
+
+        ``rows`` are positions or a Boolean mask over all training samples. Samples whose label is missing stay as they
+        were, and may be asked about again.
+        """
+        session = self._session_with_samples("teach")
+        answered, told = taught_labels(rows, labels, session.features.n_rows, self._names)
+        self._names += [label for label in dict.fromkeys(told) if label not in self._names]
+        session.tell(answered, [str(label) for label in told])
         return self._train()
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -134,18 +163,73 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         """Unit-length features (n_samples, n_features_out) in which classes are told apart."""
         return self._predict(X).features
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator into one safetensors file, whole or not at all; a file that is there is replaced.
+
+        Weights, labels and parameters are in it, the training samples are not. A backbone's own weights are named.
+        """
+        check_is_fitted(self)
+        estimate = self.n_classes_estimate_
+        facts = {
+            "parameters": plain_parameters(self.get_params(deep=False), self._session.config.seed),
+            "names": self._names,
+            "n_features_in": getattr(self, "n_features_in_", None),
+            "feature_names_in": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+            "n_classes_estimate": estimate.to_json() if estimate else None,
+        }
+        write_saved(Path(path), self._session, self._y_slot, facts)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], X: Any = None) -> Self:
+        """The estimator that ``save`` wrote; nothing in the file is executed.
+
+        Without ``X`` it predicts and transforms. ``query`` and ``teach`` need the samples that it was fitted on, in the
+        same order: give them as ``X``.
+        """
+        saved = read_saved(Path(path))
+        facts, estimate = saved.facts, saved.facts["n_classes_estimate"]
+        model = cls(**facts["parameters"])
+        model._names = facts["names"]
+        model.n_classes_estimate_ = NumberOfClasses.from_json(estimate) if estimate else None
+        if facts["n_features_in"] is not None:
+            model.n_features_in_ = facts["n_features_in"]
+        if facts["feature_names_in"]:
+            model.feature_names_in_ = np.asarray(facts["feature_names_in"], dtype=object)
+        config, about = saved.config, facts["features"]
+        features: RowFeatures
+        if X is None:
+            features = remembered(about, config.backbone)
+        else:
+            features = model._open(model._dataset(X, fit=False), config.backbone)
+        if features.fingerprint != about["fingerprint"]:
+            raise DataError(
+                "X is not what the estimator was fitted on: give the same samples in the same order, or none."
+            )
+        model._session = saved.session(features, echo=model._echo, strategy=model.strategy)
+        return model._describe(saved.y_slot)
+
     def _train(self) -> Self:
         session, last = self._session, self._session.train()
-        self.n_classes_ = last.n_slots
-        self.classes_ = _slot_labels(self._names, last.last.slot_of_class, self.n_classes_)
         assert last.prediction is not None
+        known = session.labels.y_class >= 0
         y_slot = np.zeros(session.features.n_rows, np.int64)
         y_slot[last.prediction.rows] = last.prediction.y_slot
-        known = session.labels.y_class >= 0
         y_slot[known] = last.last.slot_of_class[session.labels.y_class[known]]
+        y_slot[[row for row in session.features.bad_rows if not known[row]]] = UNLABELLED
+        if self.verbose:
+            print(f"round {last.number} is trained on {int(known.sum())} labels", file=sys.stderr)
+        return self._describe(y_slot)
+
+    def _describe(self, y_slot: IntArray) -> Self:
+        """Set what is told about the last round; ``y_slot`` is −1 where nothing is known."""
+        last = self._session.latest
+        self.n_classes_ = last.n_slots
+        self.classes_ = slot_labels(self._names, last.last.slot_of_class, self.n_classes_)
+        self._y_slot, unread = y_slot, y_slot < 0
         self.labels_ = self.classes_[y_slot]
-        unread = [row for row in session.features.bad_rows if not known[row]]
-        self.labels_[unread] = -1 if self.labels_.dtype.kind == "i" else None
+        if unread.any() and self.labels_.dtype.kind != "i":
+            self.labels_ = self.labels_.astype(object)
+        self.labels_[unread] = UNLABELLED if self.labels_.dtype.kind == "i" else None
         return self
 
     def _predict(self, X: Any) -> Prediction:
@@ -155,21 +239,67 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         features = self._open(dataset, self._session.config.backbone.model_copy(update={"cache": "off"}))
         return self._session.latest.fitted.predict(features, np.arange(dataset.n_rows))
 
+    def _session_with_samples(self, what: str) -> Session:
+        check_is_fitted(self)
+        if isinstance(self._session.features, RememberedRows):
+            raise DataError(
+                f"{what} needs the samples that the estimator was fitted on: load(path, X) with the same X."
+            )
+        return self._session
+
     def _dataset(self, X: Any, *, fit: bool) -> Dataset:
-        if is_paths(X):
-            return _image_rows([Path(path) for path in X])
-        X = validate_data(self, X, reset=fit, dtype=np.float32, ensure_min_samples=2 if fit else 1)
-        return from_arrays(X, None, name="X")
+        paths = image_paths(X)
+        if paths is not None:
+            return image_rows(paths)
+        try:
+            values = validate_data(
+                self,
+                table(X),
+                reset=fit,
+                dtype=np.float32,
+                ensure_min_samples=2 if fit else 1,
+                ensure_all_finite=False,  # from_arrays says which row it is
+            )
+        except ValueError as error:
+            if str(error).startswith("could not convert"):
+                raise DataError(f"X holds something else than numbers: {error}.") from None
+            raise
+        return from_arrays(values, None, name="X")
 
     def _open(self, dataset: Dataset, backbone: BackboneConfig) -> RowFeatures:
-        return open_features(dataset, backbone, Path(self.cache_dir) if self.cache_dir else default_cache())
+        cache = Path(self.cache_dir) if self.cache_dir else default_cache()
+        return open_features(dataset, backbone, cache, progress=None if self.verbose else _say_nothing)
+
+    @property
+    def _echo(self) -> Callable[[dict[str, Any]], None] | None:
+        return _say_epoch if self.verbose else None
+
+    @property
+    def _strategy(self) -> Callable[..., Any] | None:
+        """The strategy, where it is given as a function: all others are named in the settings."""
+        return self.strategy if callable(self.strategy) else None
+
+    def _check_n_classes(self, n_known: int) -> None:
+        n = self.n_classes
+        if n is None or (isinstance(n, str) and n == "auto"):
+            return
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+            raise ConfigError(f"n_classes is {n!r}; a whole number from 2, 'auto' or None is expected.")
+        if n < n_known:
+            raise ConfigError(f"n_classes is {n}, but {n_known} classes have labels already.")
 
     def _config(self) -> Config:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         values = dict(self.settings or {})
-        query = {**({} if self.strategy is None else {"strategy": self.strategy}), **values.pop("query", {})}
-        config = make_config({"protocol": self.protocol, "seed": seed, **values, "query": query})
-        return config if self.trainer is None else _with_trainer(config, self.trainer)
+        named = {"strategy": self.strategy} if isinstance(self.strategy, str) else {}
+        config = make_config(
+            {"protocol": self.protocol, "seed": seed, **values, "query": named | values.get("query", {})}
+        )
+        config = config if self.trainer is None else _with_trainer(config, self.trainer)
+        trainer_options(config.train)  # a wrong name or option is told before anything is computed
+        chosen = self._strategy or config.query.strategy
+        check_strategy(chosen, strategy_settings(config.query, chosen))
+        return config
 
 
 def _with_trainer(config: Config, trainer: str) -> Config:
@@ -181,47 +311,9 @@ def _with_trainer(config: Config, trainer: str) -> Config:
     return config.model_copy(update={"train": config.train.model_copy(update={"trainer": trainer})})
 
 
-def _image_rows(paths: list[Path]) -> Dataset:
-    """Every path as a row, in order; one that cannot be used is an error, because positions must stay."""
-    items = [Item(path, str(path), None) for path in paths]
-    dataset = image_dataset("X", items, otherwise="None of the given paths is a usable image")
-    if dataset.quarantine:
-        first = dataset.quarantine[0]
-        raise DataError(f"{len(dataset.quarantine)} images cannot be used; the first is {first.path}: {first.reason}.")
-    return dataset
+def _say_epoch(line: dict[str, Any]) -> None:
+    print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr)
 
 
-def is_paths(X: Any) -> bool:
-    """Whether ``X`` is a sequence of image paths rather than an array of numbers."""
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and X.dtype.kind in "UO" and len(X) > 0 and isinstance(X[0], str | os.PathLike)
-    return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(item, str | os.PathLike) for item in X)
-
-
-def _known_labels(y: ArrayLike | Sequence[Any] | None, n_rows: int) -> tuple[list[Any], IntArray]:
-    """The distinct labels in sorted order, and the number of each row's label, −1 for unlabelled."""
-    if y is None:
-        return [], np.full(n_rows, -1, np.int64)
-    values = np.asarray(y, dtype=object).ravel()
-    if len(values) != n_rows:
-        raise DataError(f"y has {len(values)} labels for {n_rows} samples; one per sample is expected.")
-    plain = [_plain(value) for value in values]
-    labelled = [not (v is None or v == -1 or v != v) for v in plain]
-    known = sorted({v for v, keep in zip(plain, labelled, strict=True) if keep}, key=lambda v: (str(type(v)), v))
-    number = {value: i for i, value in enumerate(known)}
-    return known, np.asarray([number[v] if keep else -1 for v, keep in zip(plain, labelled, strict=True)], np.int64)
-
-
-def _plain(value: Any) -> Any:
-    """A label as a Python value; a column of numbers with NaN in it has made whole numbers floats."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _slot_labels(names: Sequence[Any], slot_of_class: IntArray, n_slots: int) -> NDArray[Any]:
-    """The label of every slot: the name of its class, or a new one for slots without."""
-    named = {int(slot): names[c] for c, slot in enumerate(slot_of_class)}
-    if all(isinstance(name, int | np.integer) for name in names):
-        fresh = iter(range(max([int(n) for n in names], default=-1) + 1, 2**62))
-        return np.asarray([named[s] if s in named else next(fresh) for s in range(n_slots)], np.int64)
-    return np.asarray([named.get(s, f"unnamed #{s}") for s in range(n_slots)], dtype=object)
+def _say_nothing(done: int, total: int) -> None:
+    """In place of a progress bar."""

@@ -24,6 +24,7 @@ from agcd.io import digest, digest_bytes
 from agcd.rng import generator
 from agcd.run_store import RunStore, StoredModel, StoredRun
 from agcd.strategies import (
+    Chosen,
     get_strategy,
     has_phases,
     needed_fields,
@@ -31,6 +32,7 @@ from agcd.strategies import (
     select,
     strategy_code,
     strategy_options,
+    strategy_title,
 )
 from agcd.training import fit as fit_here
 from agcd.training import sections_read, train_record, trainer_code
@@ -77,6 +79,7 @@ class Session:
     store : keeps rounds and queries (``agcd.run_store``); without one nothing touches the disk.
     evaluate : measures a model for the log and ``metrics.json``; what it returns never reaches the training.
     fit : trains one run, elsewhere perhaps (see ``agcd.engine``); None trains here.
+    strategy : what asks; None: the one that ``config.query`` names.
     """
 
     def __init__(
@@ -90,12 +93,19 @@ class Session:
         evaluate: Evaluate | None = None,
         echo: Log | None = None,
         fit: Fit | None = None,
+        strategy: Chosen | None = None,
     ):
         check_labels(labels, n_slots)
         self.features, self.config, self.n_slots, self.store = features, config, n_slots, store
         self.labels = without_bad_rows(labels, features)
         self.evaluate, self.echo, self.fit = evaluate, echo, fit or fit_here
+        self._strategy = strategy
         self.rounds: list[Round] = []
+
+    @property
+    def strategy(self) -> Chosen:
+        """What asks."""
+        return self.config.query.strategy if self._strategy is None else self._strategy
 
     @property
     def latest(self) -> Round:
@@ -154,8 +164,8 @@ class Session:
         that the asking model predicts for each row.
         """
         number, budget = len(self.rounds), self.budget if budget is None else budget
-        strategy, options = self.config.query.strategy, strategy_settings(self.config.query)
-        asked = [self.latest.key, strategy, options, budget, self.phase, self.config.seed]
+        strategy, options = self.strategy, strategy_settings(self.config.query, self.strategy)
+        asked = [self.latest.key, strategy_title(strategy), options, budget, self.phase, self.config.seed]
         way = [] if answer is None else ["one by one"]
         key = digest([*asked, labels_digest(self.labels), *code_part(strategy_code(strategy)), *way])
         if self.store and (stored := self.store.load_query(number, key)):
@@ -166,7 +176,7 @@ class Session:
         else:
             asking = open_one_by_one(view, strategy, budget, rng, options)
             rows = self._ask_each(asking, min(budget, len(view.rows)), answer)
-        query = describe_query(view, rows, self.config, budget, self.latest.fitted.model_id)
+        query = describe_query(view, rows, strategy, budget, self.config.seed, self.latest.fitted.model_id)
         if self.store:
             self.store.save_query(number, key, query)
         return query
@@ -191,7 +201,7 @@ class Session:
         pool = fitted.predict(self.features, labels.pool_rows, "student", scratch=self.latest.folder)
         labelled = fitted.predict(self.features, labels.labelled_rows, "student")
         weights, biases = fitted.student.linear_weights()
-        needs_earlier_models = "labelled_probs" in needed_fields(self.config.query.strategy)
+        needs_earlier_models = "labelled_probs" in needed_fields(self.strategy)
         return PoolView(
             pool.rows,
             pool.probs,
@@ -341,21 +351,22 @@ def labels_digest(labels: LabelState) -> str:
     return digest([labels.classes, labels.n_old, *(digest_bytes(a.tobytes()) for a in arrays)])
 
 
-def strategy_settings(query: QueryConfig) -> dict[str, Any]:
-    """The options to call the strategy with: ``fill`` where it takes one, and what the user gave."""
-    takes_fill = "fill" in strategy_options(get_strategy(query.strategy))
+def strategy_settings(query: QueryConfig, strategy: Chosen | None = None) -> dict[str, Any]:
+    """The options to call the strategy with, that of ``query`` where none is given: ``fill`` where it takes one, and
+    what the user gave."""
+    takes_fill = "fill" in strategy_options(get_strategy(strategy or query.strategy))
     return ({"fill": query.fill} if takes_fill else {}) | query.options
 
 
-def describe_query(view: PoolView, rows: IntArray, config: Config, budget: int, model_id: str) -> Query:
+def describe_query(view: PoolView, rows: IntArray, strategy: Chosen, budget: int, seed: int, model_id: str) -> Query:
     """The query with a score, a sentence and the predicted slot for each row."""
     position = {int(row): i for i, row in enumerate(view.rows)}
     margins, y_slot = confidence_and_slot(view.probs[[position[int(row)] for row in rows]], "margin")
-    phase = view.phase if has_phases(config.query.strategy) else None
+    phase = view.phase if has_phases(strategy) else None
     reasons = tuple(
         f"predicted {'novel' if slot >= view.n_old else 'old'} slot {slot}, margin {gap:.2f}"
         + (f", {phase} phase" if phase else "")
         for slot, gap in zip(y_slot.tolist(), margins.tolist(), strict=True)
     )
     facts = {"phase": phase, "round": view.round, "slots": y_slot.tolist()}
-    return Query(rows, margins, reasons, config.query.strategy, budget, config.seed, model_id, facts)
+    return Query(rows, margins, reasons, strategy_title(strategy), budget, seed, model_id, facts)

@@ -29,11 +29,13 @@ import numpy as np
 
 from agcd.arrays import each_block, floats
 from agcd.errors import AgcdError, ConfigError, DataError, did_you_mean
-from agcd.plugins import Registry
+from agcd.plugins import Registry, place_of
 from agcd.strategies import alfa_mix, badge, coverage, diversity, herding, novelty, open_set, reach, uncertainty
 from agcd.types import FloatArray, Growth, IntArray, OneByOne, PoolView
 
 Strategy = Callable[..., IntArray]
+Chosen = str | Strategy
+"""A strategy by its name, or itself."""
 
 _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
     {
@@ -70,22 +72,43 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
 _REGISTRY = Registry("Strategy", "agcd.strategies", _BUILT_IN)
 
 
-def get_strategy(name: str) -> Strategy:
+def get_strategy(name: Chosen) -> Strategy:
     """The strategy of this name: built in, from an installed package, or ``package.module:function``."""
     return _REGISTRY.get(name)
 
 
-def strategy_code(name: str) -> str | None:
+def strategy_title(chosen: Chosen) -> str:
+    """What the strategy is called in errors and records."""
+    if isinstance(chosen, str):
+        return chosen
+    return place_of(chosen) or f"{getattr(chosen, '__qualname__', type(chosen).__qualname__)} (given)"
+
+
+def check_strategy(chosen: Chosen, options: Mapping[str, Any]) -> None:
+    """Refuse what ``select`` would refuse of a strategy and its options, before there is anything to select from."""
+    strategy = get_strategy(chosen)
+    try:
+        inspect.signature(strategy).bind(None, 1, None)
+    except TypeError:
+        raise ConfigError(
+            f"Strategy {strategy_title(chosen)!r} cannot be called as (view, budget, rng, **options) -> rows."
+        ) from None
+    except ValueError:  # what C has defined may not say what it takes
+        return
+    _check_options(chosen, strategy, options)
+
+
+def strategy_code(name: Chosen) -> str | None:
     """A digest of the source of a strategy from outside, for keys of what it chose; None for a built-in one."""
     return _REGISTRY.code(name)
 
 
-def has_phases(name: str) -> bool:
+def has_phases(name: Chosen) -> bool:
     """Whether the strategy may ask for other rows in another phase; of one that is not built in nobody knows."""
-    return name == "adaptive_novel" or name not in _BUILT_IN
+    return not isinstance(name, str) or name == "adaptive_novel" or name not in _BUILT_IN
 
 
-def needed_fields(name: str) -> frozenset[str]:
+def needed_fields(name: Chosen) -> frozenset[str]:
     """The fields of ``PoolView`` that are filled only because the strategy declares that it reads them."""
     return frozenset(getattr(get_strategy(name), "needs", ()))
 
@@ -121,7 +144,7 @@ def strategy_options(strategy: Strategy) -> dict[str, Any]:
 
 def select(
     view: PoolView,
-    strategy_name: str,
+    strategy_name: Chosen,
     budget: int,
     rng: np.random.Generator,
     options: Mapping[str, Any] | None = None,
@@ -139,13 +162,13 @@ def select(
     if count == 0:
         return np.empty(0, dtype=np.int64)
     rows = np.asarray(strategy(_sorted_by_row(view), count, rng, **options))
-    _check_rows(strategy_name, rows, view, count)
+    _check_rows(strategy_title(strategy_name), rows, view, count)
     return rows.astype(np.int64)
 
 
 def open_one_by_one(
     view: PoolView,
-    strategy_name: str,
+    strategy_name: Chosen,
     budget: int,
     rng: np.random.Generator,
     options: Mapping[str, Any] | None = None,
@@ -166,7 +189,7 @@ def open_one_by_one(
 class _AskedAgain:
     """A strategy for batches, asked for a batch of one after every answer."""
 
-    def __init__(self, view: PoolView, strategy_name: str, rng: np.random.Generator, options: dict[str, Any]):
+    def __init__(self, view: PoolView, strategy_name: Chosen, rng: np.random.Generator, options: dict[str, Any]):
         self._view, self._name, self._rng, self._options = view, strategy_name, rng, options
 
     def next(self) -> int:
@@ -199,7 +222,7 @@ def _first_line(strategy: Strategy) -> str:
     return (inspect.getdoc(strategy) or "No description.").splitlines()[0]
 
 
-def _check_options(name: str, strategy: Strategy, options: Mapping[str, Any]) -> None:
+def _check_options(chosen: Chosen, strategy: Strategy, options: Mapping[str, Any]) -> None:
     kinds = [p.kind for p in inspect.signature(strategy).parameters.values()]
     if inspect.Parameter.VAR_KEYWORD in kinds:
         return
@@ -207,7 +230,7 @@ def _check_options(name: str, strategy: Strategy, options: Mapping[str, Any]) ->
     for option in options:
         if option not in allowed:
             tail = did_you_mean(option, allowed) if allowed else " It takes none."
-            raise ConfigError(f"Strategy {name!r} has no option {option!r}.{tail}")
+            raise ConfigError(f"Strategy {strategy_title(chosen)!r} has no option {option!r}.{tail}")
 
 
 def _check_view(view: PoolView) -> None:

@@ -101,6 +101,9 @@ def _unused(settings: Settings, *later: str) -> set[str]:
 
 def settings_record(config: Config) -> dict[str, Any]:
     """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
-    unused = _unused(config.query, "stability", "one_by_one")
-    record = config.model_dump(mode="json", exclude={"train": True, "query": unused})
+    later = {
+        "backbone": _unused(config.backbone, "weights_sha256"),
+        "query": _unused(config.query, "stability", "one_by_one"),
+    }
+    record = config.model_dump(mode="json", exclude={"train": True, **later})
     return record | {"train": train_record(config.train)}

@@ -84,18 +84,21 @@ class Fitted:
         content = b"".join(tensors[name].detach().numpy().tobytes() for name in sorted(tensors))
         self.facts["model_id"] = digest_bytes(content)
 
-    def save(self, path: Path) -> None:
-        """Identify both models and store them with their facts."""
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The tensors of both models, identified, and the facts that ``restored`` needs beside them."""
         self.identify()
         projector = self.student.projector
-        facts = self.facts | {
+        return model_tensors(self.student, self.ema), self.facts | {
             "n_old": self.n_old,
             "n_slots": self.n_slots,
             "student_temp": self.student_temp,
             "head": self.student.kind,
             "projector": [projector[0].out_features, projector[-1].out_features],
         }
-        save_tensors(path, model_tensors(self.student, self.ema), facts)
+
+    def save(self, path: Path) -> None:
+        """Identify both models and store them with their facts."""
+        save_tensors(path, *self.state())
 
     @staticmethod
     def load(path: Path, features: RowFeatures) -> Fitted:
@@ -106,6 +109,11 @@ class Fitted:
             raise damaged(path, "is damaged") from None
         if not all(tensor.isfinite().all() for tensor in tensors.values()):  # up to version 0.2 such a round could end
             raise damaged(path, "holds numbers that are not finite")
+        return Fitted.restored(tensors, facts, features)
+
+    @staticmethod
+    def restored(tensors: dict[str, Tensor], facts: dict[str, Any], features: RowFeatures) -> Fitted:
+        """What ``state`` gave, on features of the same backbone."""
         n_slots, (width, out), kind = facts["n_slots"], facts["projector"], facts.get("head", "cosine")
         models = [DiscoveryModel(features.new_tail(), features.dim, n_slots, (width, out), 0, kind) for _ in range(2)]
         restore_models(models[0], models[1], tensors)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -131,9 +132,9 @@ def epochs_done(run_dir: Path) -> int:
         return 0
 
 
-def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+def save_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]], facts: dict[str, Any]) -> None:
     """Tensors and their facts in one safetensors file, so that neither travels without the other."""
-    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    whole = {name: torch.as_tensor(tensor).detach().contiguous() for name, tensor in tensors.items()}
     # In one entry: safetensors writes several in an order that changes from run to run.
     metadata = {"facts": json.dumps({**facts, "digest": _digest(whole, facts)})}
     # By our own hand: on a full disk save_file raises an error of its own kind.

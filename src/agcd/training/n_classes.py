@@ -21,7 +21,7 @@ from agcd.features.rows import RowFeatures
 from agcd.metrics import accuracy
 from agcd.rng import derive_seed, generator
 from agcd.training.fitted import embed_rows
-from agcd.types import FloatArray, IntArray, NumberOfClasses
+from agcd.types import FloatArray, IntArray, LabelState, NumberOfClasses
 
 Say = Callable[[int, int], None]
 
@@ -47,6 +47,22 @@ def prefix_features(features: RowFeatures, rows: IntArray) -> FloatArray:
     """
     tail = features.new_tail().eval()
     return np.asarray(F.normalize(embed_rows(tail, features, rows), dim=1).numpy())
+
+
+def look_for_classes(
+    features: RowFeatures, labels: LabelState, *, seed: int, say: Say | None = None
+) -> NumberOfClasses:
+    """How many classes the training rows seem to have, from the pretrained features and the labels known so far.
+
+    Where no class is known there is nothing to explain: the root of the number of rows is looked for. Slots that turn
+    out to be too many are switched off later, and a name that has none gets a new one.
+    """
+    rows = labels.train_rows[labels.train_rows < features.n_rows]  # a project may have taken more meanwhile
+    if labels.n_old == 0:
+        n = max(2, round(len(rows) ** 0.5))
+        return NumberOfClasses(n, n, n, ())
+    x = prefix_features(features, rows)
+    return estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=seed, say=say)
 
 
 def estimate_n_classes(

@@ -1,0 +1,1 @@
+"""What stands between ``ActiveDiscovery`` and the habits of its users: their labels, their samples, their files."""
