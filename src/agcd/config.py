@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agcd.errors import ConfigError, did_you_mean
+from agcd.known_weights import with_known_weights
 
 Protocol = Literal["quick", "short", "paper", "official"]
 
@@ -38,6 +39,9 @@ class BackboneConfig(Settings):
 
     name: str = "efficientnet_lite0"
     weights: Path | None = None
+    """A file, or what ``agcd weights`` calls one: then ``name`` and ``weights_sha256`` follow."""
+    weights_sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    """What the file must be; one that has changed is refused."""
     image_size: int = Field(224, ge=32, le=1024)
     trainable_blocks: int = Field(1, ge=0, le=48)
     """How much of the network is trained; 0 = nothing but a small adapter on its pooled features: many times faster."""
@@ -232,6 +236,9 @@ def make_config(values: dict[str, Any] | None = None) -> Config:
     protocol = values.get("protocol", "quick")
     if protocol not in PRESETS:
         raise ConfigError(f"Unknown protocol {protocol!r}.{did_you_mean(str(protocol), PRESETS)}")
+    backbone = values.get("backbone")
+    if isinstance(backbone, Mapping):
+        values = {**values, "backbone": with_known_weights(backbone)}
     return checked(Config, merged(PRESETS[protocol], values))
 
 

