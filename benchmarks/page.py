@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from agcd.app.rounds import open_round_view
+from agcd.app.round_files import open_round_view
 from agcd.app.store.events import new_uid
 from page_project import fresh_project
 from page_server import Client, Served, serving

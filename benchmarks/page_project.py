@@ -17,7 +17,8 @@ from PIL import Image
 from agcd.app.create import to_toml
 from agcd.app.labels import LabelView
 from agcd.app.live_rows import find_live_rows
-from agcd.app.rounds import START, RoundView, top_of, write_round_view
+from agcd.app.round_files import write_round_view
+from agcd.app.rounds import START, RoundView, top_of
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.queries import Question, add_query
 from agcd.app.store.store import Store

@@ -19,6 +19,8 @@ _SHARPNESS = 20.0
 """How much heavier a nearer anchor counts: e times for every 0.05 of cosine."""
 _BLOCK = 20_000
 """Rows placed at a time: 120 MB of similarities to all anchors."""
+_FEWEST_KNOWN = 4
+"""Positions that a map can be turned to fit."""
 _SPREAD = 15.0
 """About how far t-SNE spreads its points: a map that starts so wide stays much as it was (tried on six blobs of 30
 rows: middles of groups moved by 8 % of their spread, against 12 to 45 % from scikit-learn's usual narrow start)."""
@@ -39,11 +41,29 @@ def lay_out(features: FloatArray, rows: IntArray, before: Plane | None = None) -
         return xy
     chosen = generator(0, "layout", len(rows)).permutation(len(rows))[:N_ANCHORS]
     anchors = np.sort(rows[chosen])
-    known = before[anchors] if before is not None and np.isfinite(before[anchors]).all() else None
-    placed = _placed(np.asarray(features[anchors], np.float32), known)
+    placed = _placed(np.asarray(features[anchors], np.float32), _start(features, anchors, before))
     xy[rows] = _between(features, rows, anchors, placed)
     xy[anchors] = placed
     return xy
+
+
+def place_beside(features: FloatArray, rows: IntArray, xy: Plane) -> Plane:
+    """Positions (len(rows), 2) of new ``rows`` between those most like them that have one in ``xy`` (n, 2); NaN where
+    none has."""
+    known = np.flatnonzero(np.isfinite(xy).all(1))
+    if not len(known):
+        return np.full((len(rows), 2), np.nan, np.float32)
+    anchors = np.sort(generator(0, "beside", len(known)).permutation(known)[:N_ANCHORS])
+    return _between(features, rows, anchors, xy[anchors])
+
+
+def _start(features: FloatArray, anchors: IntArray, before: Plane | None) -> Plane | None:
+    """Where ``anchors`` were before; new ones begin beside the others, and None has no map to begin from."""
+    if before is None or np.isfinite(before[anchors]).all(1).sum() < _FEWEST_KNOWN:
+        return None
+    start, is_new = np.array(before[anchors]), ~np.isfinite(before[anchors]).all(1)
+    start[is_new] = place_beside(features, anchors[is_new], before)
+    return start
 
 
 def _placed(x: FloatArray, before: Plane | None) -> Plane:

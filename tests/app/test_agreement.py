@@ -32,10 +32,12 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from starlette.testclient import TestClient
 from typer.main import get_command
 
-from agcd.app import rounds
+from agcd.app import round_files
+from agcd.app.model import look_at_new_rows
 from agcd.app.project import Project
 from agcd.app.report import project_story
-from agcd.app.rounds import ids_by_slot, top_of, write_round_view
+from agcd.app.round_files import ids_by_slot, write_round_view
+from agcd.app.rounds import top_of
 from agcd.app.sizing import sized
 from agcd.app.status import Status, status_of
 from agcd.app.store.events import new_uid
@@ -45,6 +47,8 @@ from agcd.app.web.server_state import ServerState
 from agcd.cli import app
 from agcd.data.sources import load_dataset
 from agcd.errors import AgcdError
+from agcd.features import rows as feature_rows
+from agcd.features.extract import fill
 from agcd.io import read_json, write_json
 from agcd.report.story import Story
 from agcd.rng import generator
@@ -78,18 +82,29 @@ def base_project() -> Path:
     return folder / "project"
 
 
+@cache
+def more_pictures() -> Path:
+    """Five folders with one new picture each."""
+    folder = Path(mkdtemp(prefix="agcd-more-"))
+    for pick in range(5):
+        toy_images(folder / str(pick), n_classes=1, n_per_class=1, size=33, seed=pick)
+        (folder / str(pick) / "red-circle").rename(folder / str(pick) / "a-picture")
+    return folder
+
+
 def make_up_round(folder: Path, number: int) -> None:
     """A finished round as training would leave it, with the base model and made-up predictions."""
     with Project.open(folder) as project:
         state, class_ids = project.label_state(number)
+        n_rows = len(state.y_class)
         rng, run = generator(number, "made up", len(state.labelled_rows)), project.run_folder(number)
         slot_of_class = np.concatenate([np.arange(state.n_old), state.n_old + rng.permutation(N_SLOTS - state.n_old)])
         slot_of_class = slot_of_class[: len(state.classes)]
-        slots = rng.integers(N_SLOTS, size=project.n_rows)
-        right = (state.y_class >= 0) & (rng.random(project.n_rows) < 0.8)
+        slots = rng.integers(N_SLOTS, size=n_rows)
+        right = (state.y_class >= 0) & (rng.random(n_rows) < 0.8)
         slots[right] = slot_of_class[state.y_class[right]]
-        probs = rng.dirichlet(np.full(N_SLOTS, 0.5), project.n_rows)
-        probs[np.arange(project.n_rows), slots] += 1
+        probs = rng.dirichlet(np.full(N_SLOTS, 0.5), n_rows)
+        probs[np.arange(n_rows), slots] += 1
         top_slots, top_probs = top_of(probs / 2)
         run.mkdir(parents=True, exist_ok=True)
         for name in ("config.json", "model.safetensors"):
@@ -102,13 +117,13 @@ def make_up_round(folder: Path, number: int) -> None:
         }
         metrics |= {"n_classes": len(state.classes), "agreement": float(right.mean()), "seconds": 1.0}
         write_json(run / "metrics.json", metrics)
-        columns: dict[str, Any] = {"row": np.arange(project.n_rows), "slot": top_slots[:, 0].astype(np.int64)}
-        columns |= {"probability": top_probs[:, 0].astype(np.float64), "margin": np.zeros(project.n_rows)}
+        columns: dict[str, Any] = {"row": np.arange(n_rows), "slot": top_slots[:, 0].astype(np.int64)}
+        columns |= {"probability": top_probs[:, 0].astype(np.float64), "margin": np.zeros(n_rows)}
         pq.write_table(pa.table(columns), run / "predictions.parquet")
         write_json(run / "done.json", {"key": "made up"})
         facts = {"model_id": f"m{number}", "n_old": state.n_old, "n_slots": N_SLOTS}
         facts |= {"class_ids": ids_by_slot(run, class_ids, N_SLOTS)}
-        features = rng.normal(size=(project.n_rows, 4)).astype(np.float16)
+        features = rng.normal(size=(n_rows, 4)).astype(np.float16)
         write_round_view(folder, number, top_slots, top_probs, features, project.labels_of_round(number), facts)
 
 
@@ -182,14 +197,22 @@ def check_labels(client: Client, project: Project, status: Status, said: dict[in
     held = {row for row in named if row not in learned}
     assert len(held) == status.n_audit
     junk = {int(line["row"]) for line in lines if line["answer"] == "junk"}
-    assert {*np.flatnonzero(labels.held_out & ~project.is_test)} == held | junk
+    removed = {*np.flatnonzero(project.labels().is_removed)}
+    assert len(removed) == status.n_removed
+    assert {*np.flatnonzero(labels.held_out & ~project.is_test)} == held | junk | removed
     passed = {int(line["row"]) for line in lines if line["answer"] in ("skip", "unsure")}
     accepted = {row for row, thumb in said.items() if thumb["by"] == "page"}
     assert len(accepted) == status.n_accepted
-    train = {row for row in range(N_ROWS) if not project.is_test[row]}
+    train = {row for row in range(project.n_rows) if not project.is_test[row]} - removed
+    assert {*said} == train
     assert {*labels.pool_rows} == train - held - junk - passed - accepted - {*learned}
     parquet = pq.read_table(io.BytesIO(client.http.get("/api/v1/export/labels.parquet").content)).to_pydict()
     assert dict(zip(parquet["row"], parquet["class"], strict=True)).items() >= named.items()
+    fiftyone = client.get("/api/v1/export/labels.fiftyone.json")
+    present = [row for row in range(project.n_rows) if row not in removed]
+    found = {row: fiftyone["labels"][project.paths[row].removesuffix(".png")] for row in present}
+    assert len(fiftyone["labels"]) == len(present) == status.n_images
+    assert {row: fiftyone["classes"][number] for row, number in found.items() if number is not None} == named
     coco = json.loads(client.http.get("/api/v1/export/labels.coco.json").text)
     name_of = {category["id"]: category["name"] for category in coco["categories"]}
     assert {note["image_id"]: name_of[note["category_id"]] for note in coco["annotations"]} == named
@@ -204,9 +227,14 @@ def check_predictions(client: Client, project: Project, said: dict[int, Any]) ->
     for row, thumb in said.items():
         line = lines.get(row)
         assert (thumb["name"], thumb["by"]) == ((line["class"], line["by"]) if line else (None, None)), row
+    assert not {*lines} & {*np.flatnonzero(project.labels().is_removed)}
     assert {row for row, line in lines.items() if line["split"] == "test"} == {*np.flatnonzero(project.is_test)}
     parquet = pq.read_table(io.BytesIO(client.http.get("/api/v1/export/predictions.parquet").content)).to_pydict()
     assert parquet["class"] == [line["class"] for line in lines.values()]
+    told = [json.loads(line) for line in client.http.get("/api/v1/export/predictions.jsonl").text.splitlines()]
+    assert {name: [line[name] for line in told] for name in parquet} == parquet
+    is_new = {card["name"]: card["is_new"] for card in client.get("/api/v1/board")["cards"]}
+    assert all(line["known"] is not is_new[line["class"]] for line in told if line["class"] in is_new)
 
 
 def check_classes(client: Client, project: Project, status: Status, said: dict[int, Any], reported: list[str]) -> None:
@@ -266,6 +294,8 @@ class Machine(RuleBasedStateMachine):
         server.close()
         shutil.rmtree(self.project)
         shutil.copytree(base_project(), self.project)
+        for new in self.folder.glob("new-*"):
+            shutil.rmtree(new)
         ServerState.__init__(server, self.project)
         self.is_test = server.project.is_test
         self.last: tuple[str, dict[str, Any]] | None = None
@@ -388,6 +418,25 @@ class Machine(RuleBasedStateMachine):
         file.write_text(json.dumps(tasks))
         self.run(lambda: command("label", str(self.project), "--from", str(file)))
 
+    @rule(wanted=rows, who=people)
+    def remove(self, wanted: list[int], who: str) -> None:
+        with Project.open(self.project) as project:
+            paths = [project.paths[row] for row in self.train_rows(wanted)]
+        self.run(lambda: command("remove", str(self.project), *paths, "--who", who))
+
+    @rule(name=some_name, pick=st.integers(0, 4), back=rows, look=st.booleans())
+    def add(self, name: str, pick: int, back: list[int], look: bool) -> None:
+        """A new picture in a folder that names it; what was removed is named again, and may come back."""
+        with Project.open(self.project) as project:
+            named = [str(project.images / project.paths[row]) for row in self.train_rows(back)]
+            new = more_pictures() / str(pick)
+            shutil.copytree(new / "a-picture", self.folder / f"new-{pick}" / name, dirs_exist_ok=True)
+            places = [str(self.folder / f"new-{pick}"), *named]
+            command("add", str(self.project), *places, "--class-level", "1", "--allow-outside")
+            if look:
+                look_at_new_rows(project)
+        check_agreement(self.client)
+
     @rule(finish=st.booleans())
     def train(self, finish: bool) -> None:
         with Project.open(self.project) as project:
@@ -408,9 +457,15 @@ async def run_here(function: Callable[..., Any], *arguments: Any, **_: Any) -> A
     return function(*arguments)
 
 
+def fill_in_process(*arguments: Any, **options: Any) -> dict[str, str]:
+    """Without processes that decode: to start them takes a second."""
+    return fill(*arguments, **{**options, "workers": 0})
+
+
 def run_histories(monkeypatch: pytest.MonkeyPatch, shard: int, n: int) -> None:
-    monkeypatch.setattr(rounds, "lay_out", lay_out_nothing)
+    monkeypatch.setattr(round_files, "lay_out", lay_out_nothing)
     monkeypatch.setattr(anyio.to_thread, "run_sync", run_here)
+    monkeypatch.setattr(feature_rows, "fill_here", fill_in_process)
     machine = seed(shard)(type(f"Machine{shard}", (Machine,), {}))
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     options = settings(max_examples=n, stateful_step_count=5, deadline=None, database=None, suppress_health_check=slow)

@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from agcd.app import jobs as jobs_module
 from agcd.app.create import CONFIG
-from agcd.app.jobs import Jobs, JobState
+from agcd.app.jobs import Jobs, JobState, read_job, take_up, write_job
 from agcd.app.project import Project
 from agcd.errors import ConfigError
 from agcd.run_files import LOG
@@ -128,7 +131,7 @@ def test_a_second_start_is_refused_and_a_restarted_server_finds_and_cancels_the_
     with ThreadPoolExecutor(4) as pool:
         refused = "Something is running already: wait for it, or cancel it first."
         assert sorted(pool.map(start, range(4))) == [*[refused] * 3, "running"]
-    restarted = Jobs(folder)  # at once, long before the child can have said a word
+    restarted = Jobs(folder)  # at once, long before the child can have loaded anything
     assert restarted.state().state == "running"
     with pytest.raises(ConfigError, match="Something is running already"):
         restarted.start("prepare")
@@ -136,6 +139,51 @@ def test_a_second_start_is_refused_and_a_restarted_server_finds_and_cancels_the_
     assert jobs.state().state == "cancelled"
     assert jobs.start("prepare").state == "running"  # the first has really gone
     assert restarted.cancel().state == "cancelled"
+
+
+def test_a_job_is_started_found_again_and_ended_where_there_are_neither_sessions_nor_signals(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_module, "ENDINGS", (signal.SIGTERM, signal.SIGTERM))
+    monkeypatch.setattr(jobs_module, "APART", {})
+    for end in (cancel, kill):
+        assert Jobs(folder).start("prepare").state == "running"
+        restarted = Jobs(folder)
+        assert restarted.state().pid > 0, "whoever has started a job has seen that it lives"
+        end(restarted)
+        assert finish(Jobs(folder))[-1].state == {cancel: "cancelled", kill: "failed"}[end]
+
+
+def begun(folder: Path) -> tuple[Path, JobState]:
+    """The files of a job that somebody is about to start."""
+    place, state = folder / "project" / "cache" / "job", JobState("running", "train", began=12.5)
+    place.mkdir(parents=True)
+    write_job(place, state)
+    return place, state
+
+
+def test_a_job_is_seen_to_live_before_its_process_can_say_so(tmp_path: Path) -> None:
+    place, _ = begun(tmp_path)
+    jobs = Jobs(tmp_path / "project")
+    with FileLock(place / "starting"):
+        assert jobs.state().state == "running"
+        with pytest.raises(ConfigError, match="Something is running already"):
+            jobs.start("train")
+    assert jobs.state().state == "failed", "whoever was about to start it is gone"
+
+
+def test_a_child_begins_only_what_is_still_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "_END_SECONDS", 0.05)
+    place, state = begun(tmp_path)
+    assert take_up(place, state.began - 1) is None, "another child's work"
+    held = take_up(place, state.began)
+    assert held is not None
+    assert read_job(place) == replace(state, pid=os.getpid())
+    assert take_up(place, state.began) is None, "somebody is at it"
+    assert Jobs(tmp_path / "project").state().state == "running"
+    held.release()
+    assert Jobs(tmp_path / "project").state().state == "failed"
+    assert take_up(place, state.began) is None, "it was given up"
 
 
 def test_a_mistake_of_the_user_is_one_sentence(folder: Path) -> None:

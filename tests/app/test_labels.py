@@ -15,8 +15,16 @@ from agcd.app.store.events import LabelEvent
 from agcd.types import LabelState
 from support.histories import PEOPLE, histories
 
-N_ROWS = 4
 IS_TEST = np.array([False, False, False, True])
+
+
+def is_test_after(events: list[LabelEvent]) -> list[bool]:
+    flags: list[bool] = IS_TEST.tolist()
+    for event in events:
+        if event.kind == "add":
+            n, n_test = event.payload["n"], event.payload["n_test"]
+            flags += [False] * (n - n_test) + [True] * n_test
+    return flags
 
 
 def seen(events: list[LabelEvent]) -> LabelView:
@@ -29,15 +37,17 @@ def fold(events: list[LabelEvent], base_event: int | None = None) -> LabelState:
     return seen(events).state(None if base_event is None else seen(known).carried)[0]
 
 
-def reduced(events: list[LabelEvent]) -> tuple[dict[int, LabelEvent], dict[str, str], dict[str, str], dict[int, str]]:
-    """The answer that counts for each row, what each class stands for and is called, and what each row was accepted as
-    by page, asked anew of all events."""
+def reduced(
+    events: list[LabelEvent],
+) -> tuple[dict[int, LabelEvent], dict[str, str], dict[str, str], dict[int, str], set[int]]:
+    """The answer that counts for each row, what each class stands for and is called, what each row was accepted as by
+    page, and which are removed, asked anew of all events."""
 
     @cache
     def stands(number: int) -> bool:
         event = events[number - 1]
         later = [v for v in events[number:] if v.kind == "void" and v.payload["target"] in (event.uid, event.group)]
-        return event.kind == "create" or not any(stands(void.id) for void in later)
+        return event.kind in ("create", "add") or not any(stands(void.id) for void in later)
 
     standing = [event for event in events if stands(event.id)]
     created = [event for event in standing if event.kind == "create"]
@@ -51,19 +61,21 @@ def reduced(events: list[LabelEvent]) -> tuple[dict[int, LabelEvent], dict[str, 
             into = owner[event.payload["into"]]
             owner = {c: into if o == class_id else o for c, o in owner.items()}
     winner: dict[int, LabelEvent] = {}
-    for row in range(N_ROWS):
-        about = [[e for e in standing if e.row == row and e.who == who and e.kind != "accept"] for who in PEOPLE]
+    answers = [e for e in standing if e.kind not in ("accept", "remove")]
+    for row in range(len(is_test_after(events))):
+        about = [[e for e in answers if e.row == row and e.who == who] for who in PEOPLE]
         finals = sorted((own[-1] for own in about if own), key=lambda e: e.id)
         decided = [e for e in finals if e.kind in ("label", "junk")]
         if finals:
             winner[row] = (decided or finals)[-1]
     accepted = {int(e.row): str(e.class_id) for e in standing if e.kind == "accept" and e.row is not None}
-    return winner, owner, name, accepted
+    removed = {int(e.row) for e in standing if e.kind == "remove" and e.row is not None}
+    return winner, owner, name, accepted, removed
 
 
 def carried(events: list[LabelEvent]) -> set[str]:
-    winner, owner, _, _ = reduced(events)
-    return {owner[str(e.class_id)] for e in winner.values() if learned(e)}
+    winner, owner, _, _, removed = reduced(events)
+    return {owner[str(e.class_id)] for row, e in winner.items() if learned(e) and row not in removed}
 
 
 def learned(event: LabelEvent) -> bool:
@@ -72,7 +84,7 @@ def learned(event: LabelEvent) -> bool:
 
 def twin(events: list[LabelEvent], base_event: int | None) -> LabelState:
     """What ``fold`` should say, slowly."""
-    winner, owner, name, accepted = reduced(events)
+    (winner, owner, name, accepted, removed), is_test = reduced(events), is_test_after(events)
     flagged = {str(e.class_id) for e in events if e.kind == "create" and e.payload["old"]}
     at_base = carried([e for e in events if base_event is None or e.id <= base_event])
     old = [c for c in name if c in flagged and c in at_base]
@@ -81,12 +93,14 @@ def twin(events: list[LabelEvent], base_event: int | None) -> LabelState:
     def asked(row: int) -> int:
         if row not in winner:
             return -1
-        of_novel = learned(winner[row]) and owner[str(winner[row].class_id)] not in old
+        of_novel = row not in removed and learned(winner[row]) and owner[str(winner[row].class_id)] not in old
         return 1 if of_novel and winner[row].round == 0 else winner[row].round
 
-    counts = [winner.get(row) for row in range(N_ROWS)]
+    rows = range(len(is_test))
+    counts = [winner.get(row) for row in rows]
     kind_of = [None if e is None else "held" if e.kind == "label" and e.is_audit else e.kind for e in counts]
-    undecided = [row for row in accepted if kind_of[row] not in ("label", "held", "junk")]
+    kind_of = ["removed" if row in removed else kind for row, kind in enumerate(kind_of)]
+    undecided = [row for row in accepted if kind_of[row] not in ("label", "held", "junk", "removed")]
     by_page = {row: owner[accepted[row]] for row in undecided}
     return LabelState(
         tuple(name[c] for c in listed),
@@ -97,11 +111,11 @@ def twin(events: list[LabelEvent], base_event: int | None) -> LabelState:
                 for row, kind in enumerate(kind_of)
             ]
         ),
-        np.array([asked(row) for row in range(N_ROWS)]),
-        np.array([kind in ("junk", "held") or bool(IS_TEST[row]) for row, kind in enumerate(kind_of)]),
+        np.array([asked(row) for row in rows]),
+        np.array([kind in ("junk", "held", "removed") or is_test[row] for row, kind in enumerate(kind_of)]),
         np.array([row in accepted or kind in ("skip", "unsure") for row, kind in enumerate(kind_of)]),
         len(events),
-        np.array([listed.index(by_page[row]) if by_page.get(row) in listed else -1 for row in range(N_ROWS)])
+        np.array([listed.index(by_page[row]) if by_page.get(row) in listed else -1 for row in rows])
         if by_page
         else None,
     )
@@ -209,9 +223,11 @@ def test_without_shared_rows_there_is_no_agreement_to_speak_of() -> None:
 
 def facts(view: LabelView) -> dict[str, Any]:
     """Everything that a view says, as plain values."""
-    rows = np.arange(N_ROWS)
+    rows = np.arange(view.n_rows)
     state, ids = view.state()
     return {
+        "is_test": view.is_test.tolist(),
+        "present": view.present_rows.tolist(),
         "last_event": view.last_event,
         "registry": view.registry,
         "how": view.how(rows).tolist(),
@@ -245,7 +261,7 @@ def test_every_row_is_counted_exactly_once(events: list[LabelEvent]) -> None:
     view = seen(events)
     assert view.n(*How) - view.n(How.NOTHING) == sum(len(view.rows((how,))) for how in How if how != How.NOTHING)
     for how in How:
-        rows = np.flatnonzero(view.how(np.arange(N_ROWS)) == how)
+        rows = np.flatnonzero(view.how(np.arange(view.n_rows)) == how)
         assert view.n(how) == len(rows) or how == How.NOTHING
         if how != How.NOTHING:
             assert view.rows((how,)).tolist() == rows.tolist()

@@ -17,7 +17,8 @@ from agcd.app.live import LiveLog
 from agcd.app.live_questions import claim_live
 from agcd.app.live_rows import find_live_rows
 from agcd.app.project import Project
-from agcd.app.rounds import START, RoundView, write_round_view
+from agcd.app.round_files import write_round_view
+from agcd.app.rounds import START, RoundView
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.queries import DRAWN as DRAWN_REASON

@@ -43,8 +43,8 @@ def test_the_whole_loop_leaves_predictions_for_every_image(tmp_path: Path) -> No
             (truth(project.paths[q.row]), "human") for q in query.questions
         }
         assert {by for _, by in said.values()} == {"human", "answers"}
-        for name, kind in zip(table["class"], table["kind"], strict=True):
-            assert (kind == "old") == (name in ("blue-triangle", "green-square", "orange-circle"))
+        for name, known in zip(table["class"], table["known"], strict=True):
+            assert known == (name in ("blue-triangle", "green-square", "orange-circle"))
         files = export_all(project, tmp_path / "out")
         assert sorted(path.name for path in files) == sorted(p.name for p in (tmp_path / "out").iterdir())
         assert pq.read_table(tmp_path / "out" / "predictions.parquet").to_pydict() == table
@@ -69,8 +69,27 @@ def test_new_images_are_named_and_unusable_ones_have_a_reason(tmp_path: Path) ->
         assert np.mean(same) > 0.95  # the store holds float16
         one = predict(project, [project.images / project.paths[0]])
         assert one["path"] == [str(project.images / project.paths[0])]
-        with pytest.raises(DataError, match="give one folder, or files"):
-            predict(project, [project.images, project.images])
+        with pytest.raises(DataError, match=r"None of the given files is a usable image; .*gone\.png: cannot be"):
+            predict(project, [tmp_path / "gone.png"])
+        check_several(project, tmp_path / "gone.png")
+
+
+def check_several(project: Project, gone: Path) -> None:
+    """Folders and files may be given together; what is missing has a reason."""
+    folders = [project.images / "green-square", project.images / "blue-triangle"]
+    (folders[0] / "no.png").write_text("no image")
+    file = project.images / project.paths[-1]
+    table = predict(project, [*folders, file, gone])
+    inside = [str(path) for folder in folders for path in sorted(folder.iterdir()) if path.name != "no.png"]
+    assert table["path"] == [*inside, str(file), str(folders[0] / "no.png"), str(gone)]
+    assert [problem is None for problem in table["problem"]] == [True] * 7 + [False] * 2
+    assert set(table["by"]) == {"model", None}
+    alone = {name: column[:3] for name, column in predict(project, [folders[0]]).items()}
+    assert alone["path"] == ["00.png", "01.png", "02.png"]
+    for name in ("class", "known", "slot"):
+        assert alone[name] == table[name][:3]
+    for name in ("probability", "margin"):
+        np.testing.assert_allclose(alone[name], table[name][:3], atol=1e-5)
 
 
 def test_reopening_goes_on_as_if_never_closed(tmp_path: Path) -> None:

@@ -50,10 +50,11 @@ def test_init_writes_settings_that_read_back_and_refuses_to_do_it_twice(tmp_path
     images = partly_labelled(tmp_path)
     with Project.create(tmp_path / "project", images, settings=SETTINGS, say=lines.append) as project:
         assert project.config.n_slots is None  # it is estimated before the first training
-    assert lines[0] == "50 images: 9 labelled, 41 unlabelled"
+    assert lines[0] == "understood: 3 known classes with 9 labels, 41 unlabelled"
+    assert "50 images: 9 labelled, 41 unlabelled" in lines
     assert "how many classes there are is found out on the way (--classes sets it)" in lines
     values = tomllib.loads((tmp_path / "project" / "agcd.toml").read_text())
-    assert values == {"images": str(images), **SETTINGS}
+    assert values == {"images": str(images), **SETTINGS, "source": {"class_level": 1}}
     with pytest.raises(DataError, match="is a project already"):
         Project.create(tmp_path / "project", images, settings=SETTINGS)
 

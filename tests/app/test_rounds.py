@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agcd.app import rounds
+from agcd.app import round_files
 from agcd.app.labels import LabelView
 from agcd.app.model import train
-from agcd.app.rounds import RoundView, has_round_view, open_round_view, round_folder, top_of, write_round_view
+from agcd.app.round_files import open_round_view, round_folder, round_version, write_round_view
+from agcd.app.rounds import RoundView, top_of
 from agcd.layout import lay_out, turned_to_fit
 from agcd.rng import generator
 from agcd.types import FloatArray
@@ -152,7 +153,7 @@ def test_a_project_writes_the_view_of_its_rounds_and_makes_it_again(tmp_path: Pa
         assert named == [name for name, _ in project.snapshot().slot_names]
         before = np.array(view.xy), view.facts
         shutil.rmtree(round_folder(project.folder, 1))
-        assert not has_round_view(project.folder, 1)
+        assert not round_version(project.folder, 1)
 
         from agcd.app import model
 
@@ -171,8 +172,8 @@ def test_a_view_with_a_damaged_file_counts_as_absent(
 ) -> None:
     small_view(tmp_path)
     damage(round_folder(tmp_path, 0) / name, how)
-    rounds._whole_facts.cache_clear()  # as in a new process
-    assert not has_round_view(tmp_path, 0)
+    round_files._whole_facts.cache_clear()  # as in a new process
+    assert not round_version(tmp_path, 0)
     assert open_round_view(tmp_path, 0) is None
     assert (f"({name}" in caplog.text) == ((name, how) != ("facts.json", "delete"))
     small_view(tmp_path)

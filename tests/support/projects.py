@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agcd.app.answers import Answer, write_answers
-from agcd.app.export.files import prediction_table
+from agcd.app.export.row_tables import prediction_table
 from agcd.app.project import Project
 from agcd.app.store.queries import StoredQuery
 from support.datasets import toy_images

@@ -27,6 +27,7 @@ from agcd.app.store.store import Store
 from agcd.errors import AgcdError, ConfigError, DataError, StorageError
 from agcd.io import aside_of, atomic_write, digest_file, remove_leftovers, storage_error
 from agcd.run_files import DONE
+from agcd.words import typed
 
 MANIFEST = "backup.json"
 _TOP = (CONFIG, RECORDS, N_CLASSES, HEALTH, PEOPLE)
@@ -155,4 +156,4 @@ def _next_steps(folder: Path, moved: Path | None) -> list[str]:
         images = read_settings(folder / CONFIG)[1]
         if not images.is_dir():
             lines.append(f"the images are expected in {images}: set 'images' in {folder / CONFIG} to their place")
-    return [*lines, f"next: agcd serve {folder}"]
+    return [*lines, f"next: agcd serve {typed(folder)}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
 from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_settings
+from agcd.app.image_paths import picture_path
 from agcd.app.jobs import EXPORTED, Jobs, problem_of_export
 from agcd.app.labels import LabelView
 from agcd.app.project import N_CLASSES
-from agcd.app.rounds import problem_of_view
+from agcd.app.round_files import problem_of_view
+from agcd.app.store.events import LabelEvent
 from agcd.app.store.seals import RESTORE, LostRecords, forget_last_event, wal_of
 from agcd.app.store.store import Store
 from agcd.errors import AgcdError, ConfigError, StorageError
@@ -28,6 +30,7 @@ from agcd.io import leftovers, read_json, read_sealed, remove_leftovers
 from agcd.run_files import CONFIG as RUN_CONFIG
 from agcd.run_files import DONE, MODEL, PREDICTIONS, checked, damaged, read_checked, read_run_json
 from agcd.training import settings_record
+from agcd.types import BoolArray
 from agcd.words import count
 
 
@@ -105,11 +108,18 @@ def _content(store: Store) -> Iterator[Finding]:
     try:
         is_test = store.rows()[2]
         store.runs()
-        LabelView.empty(is_test).after(store.events())
+        _check_fold(is_test, store.events())
     except StorageError as error:
         yield _as_told(store.path, error)
     except Exception as error:  # whatever a fold of damaged events runs into
         yield Finding(store.path, f"is damaged (its events contradict each other: {error!r})", RESTORE)
+
+
+def _check_fold(is_test: BoolArray, events: Sequence[LabelEvent]) -> None:
+    """The events must make sense one after the other, and have told of every row."""
+    folded = LabelView.empty(is_test, events).after(events)
+    if not np.array_equal(folded.is_test, is_test):
+        raise ValueError(f"{folded.n_rows} rows of {len(is_test)}")
 
 
 def _as_told(path: Path, error: AgcdError) -> Finding:
@@ -155,10 +165,11 @@ def _is_damaged(path: Path, read: Callable[[Path], object] = read_sealed) -> boo
 def _images(folder: Path, images: Path) -> Iterator[Finding]:
     try:
         with Store(folder / RECORDS) as store:
-            paths = store.rows()[1]
+            (_, paths, is_test), events = store.rows(), store.events()
     except AgcdError:
         return  # told among the records
-    gone = [path for path in paths if not (images / path).is_file()]
+    rows = LabelView.empty(is_test, events).after(events).present_rows.tolist()
+    gone = [paths[row] for row in rows if not picture_path(paths[row], images, folder).is_file()]
     if gone:
         shown = f"{gone[0]!r}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
         yield Finding(folder / CONFIG, f"names a folder that lacks {shown}", "put them back", is_damage=False)

@@ -5,26 +5,39 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agcd.app.image_paths import UNPACKED, stored_path
 from agcd.app.labels import LabelView
 from agcd.app.store.classes import check_names, clean_class_name
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.store import Store
 from agcd.config import Config, make_config, read_toml
+from agcd.data.columns import standard_names
 from agcd.data.health import health_report
-from agcd.data.sources import load_dataset
+from agcd.data.reading import DEFAULT_OPTIONS, Choose, Reading, SourceOptions, refuse_doubt
+from agcd.data.sources import LISTS, read_source
 from agcd.data.tables import read_table
-from agcd.errors import ConfigError, DataError
+from agcd.errors import ConfigError, DataError, did_you_mean
 from agcd.io import atomic_write, read_json, write_json
+from agcd.known_weights import with_known_weights
 from agcd.types import UNLABELLED, Dataset
+from agcd.words import count
 
 CONFIG, RECORDS, HEALTH, PEOPLE = "agcd.toml", "project.db", "health.json", "people.json"
+SOURCE = "source"
+"""The section of ``agcd.toml`` that says how the images are read."""
+_SOURCE_KINDS: dict[str, type] = {"class_level": int, "follow_links": bool, "allow_outside": bool, "list": str}
+_LIST = "list"
+"""The setting that names the list of images that a project was made from."""
 
 
 def create_project(
@@ -34,39 +47,134 @@ def create_project(
     n_classes: int | None,
     settings: dict[str, Any],
     say: Callable[[str], None],
+    options: SourceOptions = DEFAULT_OPTIONS,
+    choose: Choose = refuse_doubt,
 ) -> None:
-    """Scan ``images`` (a folder or a manifest), check that it can be trained, and write the project."""
+    """Scan ``images``, say what they were understood to be, check that they can be trained, and write the project.
+
+    ``choose`` decides between several readings; by default an unsure one is an error.
+    """
     if (folder / RECORDS).exists():
         raise DataError(f"{folder} is a project already; choose another folder.")
     make_config(settings)  # a misspelt setting should not have to wait for the scan
-    root, dataset = _scan(images)
-    shown = [path.relative_to(root).as_posix() for path in dataset.paths or ()]
+    is_new = not folder.exists()
+    unpacked: Path | None = None
+    try:
+        reading = _scan(images, _scan_options(folder, options, labels_csv), choose)
+        unpacked = reading.unpacked
+        # New pictures will be read as these were; a list of labels means that folders name nothing.
+        level = 0 if labels_csv and reading.class_level is not None else reading.class_level
+        source = _source_section(replace(options, class_level=level), images)
+        _make(folder, reading, labels_csv, n_classes, settings, source, say)
+    except BaseException:
+        _clean_up(folder, unpacked, is_new)
+        raise
+
+
+def _clean_up(folder: Path, unpacked: Path | None, is_new: bool) -> None:
+    """Take back what was unpacked for a project that is not made."""
+    if unpacked is not None:
+        shutil.rmtree(unpacked, ignore_errors=True)
+    with suppress(OSError):  # never there, or others have put something into them
+        (folder / UNPACKED).rmdir()
+        if is_new:
+            folder.rmdir()
+
+
+def _make(
+    folder: Path,
+    reading: Reading,
+    labels_csv: Path | None,
+    n_classes: int | None,
+    settings: dict[str, Any],
+    source: dict[str, Any],
+    say: Callable[[str], None],
+) -> None:
+    root, dataset = reading.root, reading.dataset
+    shown = [stored_path(path, root, folder) for path in dataset.paths or ()]
     if labels_csv is not None:
         dataset = _with_labels(dataset, shown, root, labels_csv)
     events = seed_events(dataset)
     given = settings.get("n_slots") if n_classes is None else n_classes
     config, values = _config(settings, given)
     _check(config, events, dataset)
-    health = health_report(dataset)
-    for line in health:
+    health = health_report(dataset, root)
+    for line in (understood(dataset), *(f"  {line}" for line in reading.tree), *health):
         say(line)
+    if not (dataset.y_class[~dataset.is_test] < 0).any():
+        say("every picture has a label, so there is nothing to ask: agcd add takes pictures without one")
     if given is None:
         say("how many classes there are is found out on the way (--classes sets it)")
     else:
         say(f"looking for {given} classes")
     write_json(folder / HEALTH, health)
-    _write(folder, root, dataset, shown, events, values)
+    own = _unpack_to(folder)
+    images = f"{UNPACKED}/{root.relative_to(own).as_posix()}" if root.is_relative_to(own) else str(root)
+    _write(folder, dataset, shown, events, {"images": images, **values, **({SOURCE: source} if source else {})})
+
+
+def understood(dataset: Dataset) -> str:
+    """What the images were understood to be, in one line."""
+    train = dataset.y_class[~dataset.is_test]
+    n_labels, n_test = int((train >= 0).sum()), int(dataset.is_test.sum())
+    n_known = len(set(train[train >= 0].tolist()))
+    known = f"{count(n_known, 'known class')} with {count(n_labels, 'label')}" if n_known else "no known classes"
+    return f"understood: {known}, {len(train) - n_labels:,} unlabelled" + (f", {n_test:,} for testing" * (n_test > 0))
 
 
 def read_settings(path: Path) -> tuple[Config, Path]:
     """The settings in ``agcd.toml`` and where the images are."""
-    if not path.exists():
-        raise ConfigError(f"There is no {path}: the project has lost its settings.")
-    values = read_toml(path)
+    values = _read_values(path)
+    values.pop(SOURCE, None)
     images = values.pop("images", None)
     if not isinstance(images, str):
         raise ConfigError(f'{path} does not say where the images are: images = "/path/to/folder" is expected.')
     return make_config(values), path.parent / images
+
+
+def read_source_options(folder: Path) -> SourceOptions:
+    """How the images of the project at ``folder`` are to be read, as its settings say."""
+    section = {name: value for name, value in _read_section(folder).items() if name != _LIST}
+    return SourceOptions(**section, unpack_to=_unpack_to(folder))
+
+
+def read_source_path(folder: Path) -> Path:
+    """What new images of the project at ``folder`` are looked for in: its list of images, or their folder."""
+    images, listed = read_settings(folder / CONFIG)[1], _read_section(folder).get(_LIST)
+    return images if listed is None else folder / listed
+
+
+def _read_section(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    section = _read_values(path).get(SOURCE, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"{path}: source is {section!r}; a section [source] is expected.")
+    for name, value in section.items():
+        if name not in _SOURCE_KINDS:
+            raise ConfigError(f"{path}: unknown setting source.{name}.{did_you_mean(name, _SOURCE_KINDS)}")
+        if type(value) is not _SOURCE_KINDS[name] or (isinstance(value, int) and value < 0):
+            wanted = {"class_level": "a number from 0", _LIST: "the path of a list"}.get(name, "true or false")
+            raise ConfigError(f"{path}: source.{name} is {value!r}; {wanted} is expected.")
+    return section
+
+
+def _source_section(options: SourceOptions, images: Path) -> dict[str, Any]:
+    """The section of ``agcd.toml`` by which new images are read: the options that are not the default, and the list
+    that ``images`` is, if it is one."""
+    given = {name: getattr(options, name) for name in _SOURCE_KINDS if name != _LIST}
+    changed = {name: value for name, value in given.items() if value != getattr(DEFAULT_OPTIONS, name)}
+    is_list = images.is_file() and options.unpack_to is None and images.suffix.lower() in LISTS
+    return changed | ({_LIST: os.path.abspath(images)} if is_list else {})
+
+
+def _unpack_to(folder: Path) -> Path:
+    return Path(os.path.abspath(folder)) / UNPACKED
+
+
+def _read_values(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise ConfigError(f"There is no {path}: the project has lost its settings.")
+    return read_toml(path)
 
 
 def read_health(folder: Path) -> list[str]:
@@ -108,25 +216,29 @@ def seed_events(dataset: Dataset) -> list[LabelEvent]:
     return [replace(event, id=number) for number, event in enumerate(made + said, start=1)]
 
 
-def _scan(images: Path) -> tuple[Path, Dataset]:
-    """The folder that paths are relative to, and what was found."""
-    dataset = load_dataset(Path(os.path.abspath(images)))
-    if dataset.paths is None:
+def _scan_options(folder: Path, options: SourceOptions, labels_csv: Path | None) -> SourceOptions:
+    """Where labels come from a table, nobody need be asked which folders name classes."""
+    means_nothing = labels_csv is not None and options.class_level is None
+    level = 0 if means_nothing else options.class_level
+    return replace(options, class_level=level, unpack_to=_unpack_to(folder))
+
+
+def _scan(images: Path, options: SourceOptions, choose: Choose) -> Reading:
+    if images.suffix.lower() in (".npz", ".npy"):
         raise DataError(f"{images} holds embeddings: a project needs images, in a folder or listed in a manifest.")
-    root = Path(os.path.abspath(images))
-    return root if root.is_dir() else root.parent, dataset
+    return read_source(Path(os.path.abspath(images)), options, choose)
 
 
 def _with_labels(dataset: Dataset, shown: Sequence[str], root: Path, labels_csv: Path) -> Dataset:
     """The labels of a CSV in place of those that folders gave; paths start at the images or at the CSV."""
-    row_of = {path: row for row, path in enumerate(shown)}
+    row_of = _rows_by_path(shown)
     y_class = np.full(dataset.n_rows, UNLABELLED, dtype=np.int64)
     names: dict[str, int] = {}
-    for line, cells in read_table(labels_csv, ("path", "label")):
+    needed = ("path", "label")
+    for line, cells in read_table(labels_csv, needed, lambda found: standard_names(labels_csv, found, needed)):
         if not cells["label"].strip():
             continue
-        beside = os.path.relpath(os.path.abspath(labels_csv.parent / cells["path"]), root)
-        row = row_of.get(os.path.normpath(cells["path"]), row_of.get(beside))
+        row = next((row_of[path] for path in _spellings(cells["path"], labels_csv, root) if path in row_of), None)
         if row is None:
             raise DataError(f"{labels_csv}, line {line}: {cells['path']!r} is not one of the usable images in {root}.")
         if y_class[row] >= 0:
@@ -137,11 +249,26 @@ def _with_labels(dataset: Dataset, shown: Sequence[str], root: Path, labels_csv:
     return replace(dataset, classes=tuple(number), y_class=place[y_class])
 
 
+def _rows_by_path(shown: Sequence[str]) -> dict[str, int]:
+    """The rows by their paths, and by their names alone where these are unique."""
+    names = Counter(path.rpartition("/")[2] for path in shown)
+    by_name = {name: row for row, path in enumerate(shown) if names[name := path.rpartition("/")[2]] == 1}
+    return by_name | {path: row for row, path in enumerate(shown)}
+
+
+def _spellings(path: str, labels_csv: Path, root: Path) -> Iterator[str]:
+    """How a path in a table of labels may be meant: from the images or from the table, with slashes of Windows."""
+    for spelling in dict.fromkeys((path, path.replace("\\", "/"))):
+        yield os.path.normpath(spelling)
+        yield os.path.relpath(os.path.abspath(labels_csv.parent / spelling), root)
+
+
 def _config(settings: dict[str, Any], n_slots: int | None) -> tuple[Config, dict[str, Any]]:
     """The settings with the number of classes, typed and as plain values; a weights file gets its full path."""
     values = settings if n_slots is None else {**settings, "n_slots": n_slots}
     if "weights" in values.get("backbone", {}):
-        values["backbone"] = {**values["backbone"], "weights": os.path.abspath(values["backbone"]["weights"])}
+        backbone = with_known_weights(values["backbone"])  # what a name stands for now is what the project keeps
+        values["backbone"] = {**backbone, "weights": os.path.abspath(backbone["weights"])}
     return make_config(values), values
 
 
@@ -160,7 +287,6 @@ def _check(config: Config, events: Sequence[LabelEvent], dataset: Dataset) -> No
 
 def _write(
     folder: Path,
-    root: Path,
     dataset: Dataset,
     shown: Sequence[str],
     events: Sequence[LabelEvent],
@@ -172,7 +298,7 @@ def _write(
             store.add_quarantine(dataset.quarantine)
             store.append(events)
         with atomic_write(folder / CONFIG) as config_aside:
-            config_aside.write_text(to_toml({"images": str(root), **values}), encoding="utf-8")
+            config_aside.write_text(to_toml(values), encoding="utf-8")
 
 
 def to_toml(values: dict[str, Any]) -> str:

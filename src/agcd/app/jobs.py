@@ -1,15 +1,16 @@
 """Long work in a child process: started, watched and cancelled through files, so that a restarted server finds it.
 
-cache/job/  progress.json (what runs, how far it is)  lock (held by the child while it lives)  output.txt
+cache/job/  progress.json (what runs, how far it is)  output.txt
+            lock (held by the child while it lives)  starting (held by who starts it, until the child holds its own)
 
-The child inherits the lock, taken before it starts: whoever looks at any later moment sees that it lives.
+A lock ends with the process that holds it, on every system and however it ends, and one of the two is held from before
+the child is started until it is gone: whoever looks meanwhile sees that it lives. The child takes its lock before it
+loads anything; one that was given up before that (whoever started it was killed) ends without a word.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -19,11 +20,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from filelock import FileLock, Timeout
+
 from agcd.errors import ConfigError
 from agcd.io import digest_file, read_json, read_sealed, write_json, write_sealed
+from agcd.processes import APART, ENDINGS
 
-Kind = Literal["prepare", "round", "export", "start", "train"]
-KINDS: tuple[Kind, ...] = ("prepare", "round", "export", "start", "train")
+Kind = Literal["prepare", "round", "export", "start", "train", "grow"]
+KINDS: tuple[Kind, ...] = ("prepare", "round", "export", "start", "train", "grow")
+_LOCK, _STARTING = "lock", "starting"
 _END_SECONDS = 30.0
 EXPORTED = "digests.json"
 
@@ -57,6 +62,13 @@ class JobState:
         return max(0.0, time.time() - self.stage_began) / self.done * (self.total - self.done)
 
 
+class _Busy(ConfigError):
+    """One job of a project runs at a time."""
+
+    def __init__(self) -> None:
+        super().__init__("Something is running already: wait for it, or cancel it first.")
+
+
 class Jobs:
     """The jobs of one project; one runs at a time. Several threads may ask."""
 
@@ -69,14 +81,17 @@ class Jobs:
         """Begin in a child process."""
         with self._guard:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # One that has ended may need a moment to leave.
-            lock = None if self.state().state == "running" else _take_lock(self.folder, _END_SECONDS)
-            if lock is None:
-                raise ConfigError("Something is running already: wait for it, or cancel it first.")
             try:
-                return self._begin(kind, n_questions, lock)
-            finally:
-                os.close(lock)  # the child's own copy keeps it locked
+                if self.state().state == "running":
+                    raise _Busy
+                with FileLock(self.folder / _STARTING, timeout=_END_SECONDS):
+                    if read_job(self.folder).state == "running":  # another process was faster
+                        raise _Busy
+                    with FileLock(self.folder / _LOCK, timeout=_END_SECONDS):
+                        pass  # one that has ended may need a moment to leave
+                    return self._begin(kind, n_questions)
+            except Timeout:
+                raise _Busy from None
 
     def state(self) -> JobState:
         """How far it is; a child that died without a word counts as failed."""
@@ -102,53 +117,58 @@ class Jobs:
                 write_job(self.folder, state)
             return state
 
-    def _begin(self, kind: Kind, n_questions: int | None, lock: int) -> JobState:
-        command = [sys.executable, "-m", "agcd.app.work", str(self.project_folder), kind, str(n_questions or 0)]
+    def _begin(self, kind: Kind, n_questions: int | None) -> JobState:
         state = JobState("running", kind, "starting", began=time.time(), stage_began=time.time())
+        command = [sys.executable, "-m", "agcd.app.work", str(self.project_folder), kind, str(n_questions or 0)]
+        command.append(repr(state.began))
         write_job(self.folder, state)
         with (self.folder / "output.txt").open("wb") as output:
-            # Its own session: Ctrl-C in the server's terminal must not kill a round that goes well.
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                pass_fds=(lock,),
-            )
+            # Apart: Ctrl-C in the server's terminal must not kill a round that goes well.
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **APART)
         # Without somebody who waits for its end it would stay in the list of processes.
         threading.Thread(target=child.wait, daemon=True).start()
+        until = time.monotonic() + _END_SECONDS
+        while not read_job(self.folder).pid and child.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
         return state
 
     def _end(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number in ENDINGS:
             until = time.monotonic() + _END_SECONDS
             while self._alive() and time.monotonic() < until:
                 pid = read_job(self.folder).pid
-                if pid:  # the child writes it as soon as it can
-                    with suppress(ProcessLookupError):
+                if pid:  # the child writes it as soon as it holds its lock
+                    with suppress(OSError):  # it has just gone
                         os.kill(pid, number)
                 time.sleep(0.05)
 
     def _alive(self) -> bool:
-        lock = _take_lock(self.folder)
-        if lock is not None:
-            os.close(lock)
-        return lock is None
+        return any(_is_held(self.folder / name) for name in (_STARTING, _LOCK))
 
 
-def _take_lock(folder: Path, seconds: float = 0.0) -> int | None:
-    """The lock, as an open file, or None if somebody holds it for so long."""
-    lock, until = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644), time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                os.close(lock)
-                return None
-            time.sleep(0.02)
+def _is_held(path: Path) -> bool:
+    try:
+        with FileLock(path, timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def take_up(folder: Path, began: float) -> FileLock | None:
+    """What a child does first: take the lock, which is to be kept until it ends, and say its number.
+
+    None where nobody waits for the work that ``began`` then: it was given up before it could begin.
+    """
+    lock = FileLock(folder / _LOCK, timeout=_END_SECONDS)
+    try:
+        lock.acquire(poll_interval=0.01)  # not at once: whoever looks whether it is held holds it for a moment
+    except Timeout:
+        return None
+    state = read_job(folder)
+    if (state.state, state.began) != ("running", began):
+        return None
+    write_job(folder, replace(state, pid=os.getpid()))
+    return lock
 
 
 def export_folder(project_folder: Path, n_finished: int) -> Path:

@@ -19,7 +19,9 @@ class LabelLog:
     """Follows the events of one project: they are read and folded once. Several threads may ask it."""
 
     def __init__(self, is_test: BoolArray) -> None:
-        self._view = LabelView.empty(is_test)
+        self._view, self._is_test = LabelView.empty(is_test), is_test
+        self.n_first = len(is_test)
+        """Rows that the project was made with; known once the events were read."""
         self._earlier: OrderedDict[int, LabelView] = OrderedDict()
         """Views at the events that somebody asked for last, by event."""
         self._lock = threading.Lock()
@@ -30,6 +32,9 @@ class LabelLog:
             fresh = store.events(after=self._view.last_event)
             if not fresh:
                 return self._view
+            if not self._view.last_event:
+                self._view = LabelView.empty(self._is_test, fresh)
+                self.n_first = self._view.n_rows
             view = self._view if self._view.last_event else self._stopping_at(store.runs().values(), fresh)
             view = view.after(fresh)
             if not store.connection.in_transaction:  # what is not committed may never have been said
@@ -60,7 +65,7 @@ class LabelLog:
         everything = now.events()
         for event in missing:
             known = [seen for seen in self._earlier if seen <= event]
-            start = self._earlier[max(known)] if known else LabelView.empty(now.is_test)
+            start = self._earlier[max(known)] if known else LabelView.empty(now.is_test, everything)
             self._earlier[event] = start.after(e for e in everything if start.last_event < e.id <= event)
 
     def append(self, store: Store, events: Sequence[LabelEvent]) -> list[LabelEvent]:

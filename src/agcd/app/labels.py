@@ -39,6 +39,8 @@ class How(IntEnum):
     SKIPPED = 5
     UNSURE = 6
     JUNK = 7
+    REMOVED = 8
+    """Held out: no longer part of the project, whatever was said of it."""
 
 
 class Picked(IntEnum):
@@ -58,8 +60,10 @@ LEARNED = (How.GIVEN, How.ANSWERED)
 """Labels that training learns."""
 SAID = (*LEARNED, How.HELD)
 """A person says what the row is."""
-SETTLED = (*SAID, How.ACCEPTED, How.JUNK)
+SETTLED = (*SAID, How.ACCEPTED, How.JUNK, How.REMOVED)
 """Nobody needs to be asked any more."""
+NOWHERE = (How.JUNK, How.REMOVED)
+"""The row belongs to no class."""
 _DECIDED = ("label", "junk")
 """Answers that settle what a row is."""
 _PASSED = {"skip": How.SKIPPED, "unsure": How.UNSURE, "junk": How.JUNK}
@@ -92,7 +96,7 @@ class LabelView:
     """All that holds after ``last_event``. Several threads may share it."""
 
     is_test: BoolArray
-    """(n,) rows that take no answers."""
+    """(n,) rows that take no answers; n grows when rows are added."""
     last_event: int = 0
     registry: Registry = field(default_factory=Registry)
     n_answers: int = 0
@@ -109,9 +113,18 @@ class LabelView:
     _log: _Log = field(default=None, repr=False)
 
     @staticmethod
-    def empty(is_test: BoolArray) -> LabelView:
-        """The view before anything was said."""
-        return LabelView(is_test)
+    def empty(is_test: BoolArray, events: Iterable[LabelEvent] = ()) -> LabelView:
+        """The view before anything was said; ``events`` may tell that some of the rows were added later."""
+        first = next((event.payload["first"] for event in events if event.kind == "add"), len(is_test))
+        return LabelView(is_test[:first])
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.is_test)
+
+    def with_rows(self, is_test: BoolArray) -> LabelView:
+        """The same words over more rows, of which nothing is said."""
+        return self if len(is_test) == self.n_rows else replace(self, is_test=is_test)
 
     # ------------------------------------------------------------------------------------------------- following
 
@@ -125,7 +138,7 @@ class LabelView:
             if event.kind == "void":
                 target, before = event.payload["target"], _newest_first((self._log, fresh[:position]))
                 reached = [e for e in before if target in e.names]
-                if any(e.kind not in (*ANSWERS, "accept", "create") for e in reached):
+                if any(e.kind not in (*ANSWERS, "accept", "create", "add", "remove") for e in reached):
                     # A change of classes or a void is taken back: what it did is seen only by folding without it.
                     return _folded(self.is_test, (self._log, fresh))
                 change.take_back(reached)
@@ -160,9 +173,9 @@ class LabelView:
         if event.row is None:
             if event.kind in (*ANSWERS, "accept"):
                 raise DataError(f"An answer of kind {event.kind!r} names no row.")
-        elif not 0 <= event.row < len(self.is_test):
+        elif not 0 <= event.row < self.n_rows:
             raise DataError(f"There is no row {event.row}.")
-        elif self.is_test[event.row]:
+        elif self.is_test[event.row] and event.kind != "remove":
             raise DataError(f"Row {event.row} is for testing; it takes no answers.")
 
     def _newest_first(self) -> Iterator[LabelEvent]:
@@ -184,7 +197,7 @@ class LabelView:
 
     def settled_rows(self) -> tuple[IntArray, IntArray]:
         """The rows that nobody needs to be asked about, without test rows, and the place of the class of each after
-        merges; −1 for junk."""
+        merges; −1 for junk and what was removed."""
         lines = self._table[among(self._table["how"], SETTLED)]
         return lines["row"], self.registry.merged_place[lines["class"]]
 
@@ -208,6 +221,23 @@ class LabelView:
         mask = self.is_test.copy()
         mask[self.rows(SETTLED)] = True
         return mask
+
+    @cached_property
+    def is_removed(self) -> BoolArray:
+        """(n,) rows that are held out for good."""
+        mask = np.zeros(self.n_rows, np.bool_)
+        mask[self.rows((How.REMOVED,))] = True
+        return mask
+
+    @cached_property
+    def present_rows(self) -> IntArray:
+        """All rows but the removed ones, rising."""
+        return np.flatnonzero(~self.is_removed)
+
+    @cached_property
+    def train_rows(self) -> IntArray:
+        """The rows that take answers, rising: neither removed nor for testing."""
+        return np.flatnonzero(~self.is_removed & ~self.is_test)
 
     @cached_property
     def labels(self) -> NDArray[Any]:
@@ -287,10 +317,14 @@ class LabelView:
         said = self._said.get(row, ())
         return {event.who for event in said if event.kind in ANSWERS and event.source != "seed"}
 
-    def is_accepted(self, row: int) -> bool:
-        """Whether ``row`` was accepted by page and nobody has labelled it or thrown it out since."""
+    def is_closed(self, row: int) -> bool:
+        """Whether ``row`` was accepted by page and nobody has labelled it or thrown it out since, or was removed."""
         said = self._said.get(row, ())
-        return bool(said) and _how(_counting(said)) == How.ACCEPTED
+        return bool(said) and _how(_counting(said)) in (How.ACCEPTED, How.REMOVED)
+
+    def removals(self, rows: Collection[int]) -> list[LabelEvent]:
+        """The events by which those of ``rows`` that are removed are held out."""
+        return [event for row in rows for event in self._said.get(row, ()) if event.kind == "remove"]
 
     def last_action(self, who: str | None = None) -> list[LabelEvent]:
         """The last thing that a person, or ``who``, did and that still stands: one event, or all of its group."""
@@ -361,20 +395,20 @@ class LabelView:
         listed = old + [info for info in self.registry.infos if info.id in self.carried and info.id not in is_old]
         number = np.full(len(self.registry.classes) + 1, UNLABELLED, np.int64)
         number[[self.registry.place_of[info.id] for info in listed]] = np.arange(len(listed))
-        y_class, asked_round = (np.full(len(self.is_test), UNLABELLED, np.int64) for _ in range(2))
-        held_out, passed = self.is_test.copy(), np.zeros(len(self.is_test), np.bool_)
+        y_class, asked_round = (np.full(self.n_rows, UNLABELLED, np.int64) for _ in range(2))
+        held_out, passed = self.is_test.copy(), np.zeros(self.n_rows, np.bool_)
         table, labels = self._table, self.labels
         asked_round[table["row"]] = table["round"]
         y_class[labels["row"]] = number[self.registry.merged_place[labels["class"]]]
         # Labels of round 0 are their own slots, which only old classes are: a seed merged into a novel one is not.
         asked_round[labels["row"]] = np.maximum(labels["round"], y_class[labels["row"]] >= len(old))
-        held_out[self.rows((How.HELD, How.JUNK))] = True
+        held_out[self.rows((How.HELD, *NOWHERE))] = True
         passed[self.rows((How.SKIPPED, How.UNSURE))] = True
         passed[table["row"][table["accepted"]]] = True
         names, ids = tuple(info.name for info in listed), tuple(info.id for info in listed)
         told = LabelState(names, len(old), y_class, asked_round, held_out, passed, self.last_event)
         if self.n(How.ACCEPTED):
-            accepted = np.full(len(self.is_test), UNLABELLED, np.int64)
+            accepted = np.full(self.n_rows, UNLABELLED, np.int64)
             accepted[self._accepted["row"]] = number[self._accepted_places]
             told = replace(told, accepted=accepted)
         return told, ids
@@ -412,10 +446,14 @@ class _Change:
         self.voided, self.shared = set(before._voided), set(before._shared)
         self.n_answers, self.class_events = before.n_answers, list[LabelEvent]()
         self.touched: set[int] = set()
+        self.is_test = before.is_test
 
     def take(self, event: LabelEvent) -> None:
         if event.kind in CLASS_KINDS:
             self.class_events.append(event)
+        elif event.kind == "add":
+            n, n_test = event.payload["n"], event.payload["n_test"]
+            self.is_test = np.concatenate([self.is_test, np.arange(n) >= n - n_test])
         elif event.row is not None:
             self.said[event.row] = (*self.said.get(event.row, ()), event)
             self._count(event, 1)
@@ -442,7 +480,7 @@ class _Change:
             if not self.said[row]:
                 del self.said[row]
         return LabelView(
-            self.before.is_test,
+            self.is_test,
             last_event,
             registry,
             self.n_answers,
@@ -469,7 +507,7 @@ class _Change:
 def _folded(is_test: BoolArray, log: _Log) -> LabelView:
     """The view after all events of ``log``, from the first one on."""
     events = list(_newest_first(log))[::-1]
-    voided, change = voided_ids(events), _Change(LabelView.empty(is_test))
+    voided, change = voided_ids(events), _Change(LabelView.empty(is_test, events))
     for event in events:
         if event.kind != "void" and event.id not in voided:
             change.take(event)
@@ -501,7 +539,11 @@ def _asked(event: LabelEvent) -> Picked:
 
 
 def _counting(said: Sequence[LabelEvent]) -> LabelEvent:
-    """The event that counts for a row: a label or junk before a page that was accepted, and that before a skip."""
+    """The event that counts for a row: that it was removed, else a label or junk before a page that was accepted, and
+    that before a skip."""
+    removed = next((event for event in said if event.kind == "remove"), None)
+    if removed is not None:
+        return removed
     winner = _winner(said)
     accepted = next((event for event in reversed(said) if event.kind == "accept"), None)
     counts = winner if accepted is None or (winner and winner.kind in _DECIDED) else accepted
@@ -510,8 +552,8 @@ def _counting(said: Sequence[LabelEvent]) -> LabelEvent:
 
 
 def _how(event: LabelEvent) -> How:
-    if event.kind == "accept":
-        return How.ACCEPTED
+    if event.kind in ("accept", "remove"):
+        return How.ACCEPTED if event.kind == "accept" else How.REMOVED
     if event.kind != "label":
         return _PASSED[event.kind]
     return How.HELD if event.is_audit else How.GIVEN if event.source == "seed" else How.ANSWERED

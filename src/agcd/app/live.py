@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agcd.accuracy import CHOSEN, DRAWN, GIVEN, POOL, TAKEN, AccuracyEstimate
-from agcd.app.labels import How, LabelView, Picked
+from agcd.app.labels import NOWHERE, How, LabelView, Picked
 from agcd.app.rounds import LiveRows, RoundView
 from agcd.app.store.classes import NO_CLASS
 from agcd.asking import Asking, Moment
@@ -101,8 +101,8 @@ class LiveView:
 
     @property
     def n_pictures(self) -> int:
-        """Train rows that had no label at the start and can be read, without junk."""
-        return len(self._round.order) - self.labels.n(How.GIVEN, How.JUNK)
+        """Train rows that had no label at the start and can be read, without junk and what was removed."""
+        return len(self._round.order) - int(self._round.is_train[self.labels.rows((How.GIVEN, *NOWHERE))].sum())
 
     @property
     def n_said(self) -> int:
@@ -244,7 +244,7 @@ def _own_places(live: LiveRows, rows: IntArray) -> tuple[IntArray, BoolArray]:
 
 def _closed(labels: LabelView, live: LiveRows, asked: IntArray) -> IntArray:
     """Places of rows that have no label and are not to be asked about."""
-    others = labels.rows((How.HELD, How.ACCEPTED, How.SKIPPED, How.UNSURE, How.JUNK))
+    others = labels.rows((How.HELD, How.ACCEPTED, How.SKIPPED, How.UNSURE, *NOWHERE))
     return np.unique(_own_places(live, np.concatenate([others, asked]))[0])
 
 

@@ -5,8 +5,9 @@ Rounds run through the same ``Session`` as in the benchmark.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,8 @@ import numpy as np
 
 from agcd.app.live_rows import find_live_rows
 from agcd.app.project import Project
-from agcd.app.rounds import (
-    NO_SLOT,
-    START,
-    RoundView,
-    ids_by_slot,
-    top_of,
-    write_round_view,
-)
+from agcd.app.round_files import ids_by_slot, open_round_view, write_round_view
+from agcd.app.rounds import NO_SLOT, START, RoundView, top_of
 from agcd.app.store.queries import Question, StoredQuery, add_query
 from agcd.arrays import margin_of
 from agcd.config import BackboneConfig
@@ -34,20 +29,21 @@ from agcd.features import open_features
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures
 from agcd.io import digest
+from agcd.layout import place_beside
 from agcd.run_files import MODEL, checked
 from agcd.run_store import NumberedRuns
 from agcd.session import Round, Session, check_labels, without_bad_rows
 from agcd.training import trainer_options
 from agcd.training.fitted import Fitted, frozen_features
 from agcd.training.loop import Log
-from agcd.training.n_classes import estimate_n_classes, prefix_features
-from agcd.types import UNLABELLED, Dataset, LabelMapping, LabelState, NumberOfClasses
+from agcd.training.n_classes import look_for_classes
+from agcd.types import UNLABELLED, Dataset, IntArray, LabelMapping, LabelState, NumberOfClasses
 
 Progress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
 _CHUNK = 512
 """Images that are named at once: enough to keep the decoders busy, few enough to share among workers."""
-_MODEL_COLUMNS = ("class", "novel", "probability", "margin")
+_MODEL_COLUMNS = ("class", "known", "by", "probability", "margin", "slot")
 Chunk = list[tuple[str, str]]
 """Paths and content keys."""
 
@@ -68,8 +64,7 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
     """
     snapshot = project.snapshot()
     number = snapshot.n_finished
-    if number and not _is_whole(project.round_view(number - 1)):  # somebody emptied the cache
-        make_round_view(project, row_features(project, progress))
+    if number and _show_all_rows(project, number - 1, progress):
         snapshot = project.snapshot(snapshot)
     if not snapshot.is_due:
         return Trained(number - 1, False, project.metrics(number - 1))
@@ -81,37 +76,76 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
         check_labels(project.label_state()[0], project.n_slots)
     project.store.begin_run(number)
     labels, class_ids = project.label_state(number)
+    if features.n_rows != len(labels.y_class):  # rows were added since the round began: it never learns of them
+        features = row_features(project, progress, n_rows=len(labels.y_class))
     session = _session(project, features, labels, number, echo)
     if number:
         before = project.label_state(number - 1)[1]
         session.rounds[-1] = replace(session.latest, last=realigned(session.latest.last, before, class_ids))
     done = session.train()
     make_round_view(project, features, done)
+    _show_all_rows(project, number, progress)
     return Trained(done.number, True, done.metrics)
 
 
-def _is_whole(view: RoundView | None) -> bool:
-    """Whether a view can be asked by: those of version 0.1 lack the neighbours."""
-    return view is not None and view.live is not None
+def _show_all_rows(project: Project, number: int, progress: Progress | None) -> bool:
+    """Have a whole view of a finished round over all rows that there are; whether there was something to do."""
+    view = project.round_view(number)
+    if view is None or view.live is None:  # somebody emptied the cache, or it is of version 0.1
+        make_round_view(project, row_features(project, progress))
+    elif view.n_unseen:
+        look_at_new_rows(project, progress)
+    else:
+        return False
+    return True
+
+
+def look_at_new_rows(project: Project, progress: Progress | None = None) -> None:
+    """Give rows that were added their neighbours, a group, a place on the map, and what the last model says of them.
+
+    What is known of the other rows stays as it is, and only the new pictures are computed.
+    """
+    features = row_features(project, progress, n_views=1)
+    make_start_view(project, features)
+    number = project.n_finished - 1
+    before = open_round_view(project.folder, number) if number >= 0 else None
+    if before is not None and before.n_rows - before.n_unseen < features.n_rows:
+        _grow_round_view(project, features, before, before.n_rows - before.n_unseen)
+
+
+def _grow_round_view(project: Project, features: RowFeatures, before: RoundView, n_known: int) -> None:
+    """Write the view of a finished round again, with what its model says of the rows from ``n_known`` on."""
+    if before.features is None:
+        make_round_view(project, features)
+        return
+    folder = project.checked_run(before.number)
+    fitted, fresh = Fitted.load(checked(folder, MODEL), features), _readable(features)
+    prediction = fitted.predict(features, fresh[fresh >= n_known])
+    slots, probs = top_of(prediction.probs)
+    grown = before.over(features.n_rows)
+    assert grown.features is not None
+    top_slots, top_probs, vectors = np.array(grown.top_slots), np.array(grown.top_probs), np.array(grown.features)
+    top_slots[prediction.rows], top_probs[prediction.rows] = slots, probs
+    vectors[prediction.rows] = prediction.features
+    is_test = project.is_test[: features.n_rows]
+    labels, xy = project.labels_of_round(before.number).with_rows(is_test), np.array(grown.xy)
+    train = prediction.rows[~is_test[prediction.rows]]
+    xy[train] = place_beside(vectors, train, xy)
+    facts = {name: before.facts[name] for name in ("model_id", "n_old", "n_slots", "class_ids")}
+    write_round_view(project.folder, before.number, top_slots, top_probs, vectors, labels, facts, xy=xy)
+
+
+def _readable(features: RowFeatures) -> IntArray:
+    return np.setdiff1d(np.arange(features.n_rows), list(features.bad_rows))
 
 
 def estimate_classes(project: Project, features: RowFeatures, progress: Progress | None = None) -> NumberOfClasses:
-    """Estimate how many classes there are (Max-ACC), from the pretrained features; once per project.
-
-    Where no class is known from the start there is nothing to explain: the root of the number of images is looked for.
-    Slots that turn out to be too many are switched off later, and a name that has none gets a new one.
-    """
+    """Estimate how many classes there are (Max-ACC), from the pretrained features; once per project."""
     known = project.estimated_classes()
     if known is not None:
         return known
     labels = without_bad_rows(project.label_state()[0], features)
-    rows = labels.train_rows
-    if labels.n_old == 0:
-        n = max(2, round(len(rows) ** 0.5))
-        project.keep_estimate(NumberOfClasses(n, n, n, ()))
-        return NumberOfClasses(n, n, n, ())
-    x = prefix_features(features, rows)
-    estimate = estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=project.config.seed, say=progress)
+    estimate = look_for_classes(features, labels, seed=project.config.seed, say=progress)
     project.keep_estimate(estimate)
     return estimate
 
@@ -123,15 +157,15 @@ def make_round_view(project: Project, features: RowFeatures, done: Round | None 
     fitted = done.fitted if done else Fitted.load(checked(project.checked_run(number), MODEL), features)
     prediction = done.prediction if done else None
     if prediction is None:
-        readable = np.setdiff1d(np.arange(features.n_rows), list(features.bad_rows))
-        prediction = fitted.predict(features, readable)
+        prediction = fitted.predict(features, _readable(features))
     slots, probs = top_of(prediction.probs)
     top_slots = np.full((features.n_rows, slots.shape[1]), NO_SLOT, np.int32)
     top_probs = np.zeros(top_slots.shape, np.float16)
     vectors = np.zeros((features.n_rows, prediction.features.shape[1]), np.float16)
     top_slots[prediction.rows], top_probs[prediction.rows] = slots, probs
     vectors[prediction.rows] = prediction.features
-    labels, (_, class_ids) = project.labels_of_round(number), project.label_state(number)
+    labels = project.labels_of_round(number).with_rows(project.is_test[: features.n_rows])
+    _, class_ids = project.label_state(number)
     owner = ids_by_slot(project.run_folder(number), class_ids, fitted.n_slots)
     facts = {"model_id": fitted.model_id, "n_old": fitted.n_old, "n_slots": fitted.n_slots, "class_ids": owner}
     make_start_view(project, features, with_map=False)
@@ -141,21 +175,27 @@ def make_round_view(project: Project, features: RowFeatures, done: Round | None 
 def make_start_view(project: Project, features: RowFeatures, *, with_map: bool = True) -> RoundView:
     """What there is to show and to ask before any training: clusters of the pretrained features, from the first view
     of every image."""
-    known = project.round_view(START)
-    if known is not None and known.live is not None:
+    known = open_round_view(project.folder, START)
+    known = known if known and known.live and known.n_rows <= project.n_rows else None
+    if known is not None and known.n_rows >= features.n_rows:
         return known
-    readable = np.setdiff1d(np.arange(features.n_rows), list(features.bad_rows))
-    train = readable[~project.is_test[readable]]
+    readable, is_test = _readable(features), project.is_test[: features.n_rows]
+    train = readable[~is_test[readable]]
     vectors = np.zeros((features.n_rows, features.dim), np.float16)
     vectors[readable] = frozen_features(features, readable)
-    live = find_live_rows(vectors, train, readable)
+    live = find_live_rows(vectors, train, readable, known.live if known else None)
     top_slots = np.full((features.n_rows, 1), NO_SLOT, np.int32)
     top_slots[readable, 0] = live.cluster[live.stand_in[readable]]
     top_probs = np.zeros(top_slots.shape, np.float16)
     n = live.n_clusters
     facts = {"model_id": digest(["start", features.fingerprint]), "n_old": 0, "n_slots": n, "class_ids": [None] * n}
-    said = project.labels()
-    return write_round_view(project.folder, START, top_slots, top_probs, vectors, said, facts, live, with_map=with_map)
+    said, xy = project.labels().with_rows(is_test), None
+    if known is not None:
+        fresh, xy = train[train >= known.n_rows], np.array(known.over(features.n_rows).xy)
+        xy[fresh] = place_beside(vectors, fresh, xy)
+    return write_round_view(
+        project.folder, START, top_slots, top_probs, vectors, said, facts, live, with_map=with_map, xy=xy
+    )
 
 
 def realigned(mapping: LabelMapping, before: Sequence[str], now: Sequence[str]) -> LabelMapping:
@@ -175,7 +215,7 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     if n is not None and n < 1:
         raise ConfigError(f"{n} questions were asked for; at least 1 is expected.")
     # The mapping knows the classes of its own round only, so newer answers count as passed until the next one.
-    then, now = project.label_state(number - 1)[0], project.label_state()[0]
+    then, now = project.label_state(number - 1, all_rows=True)[0], project.label_state()[0]
     answered = np.ones(project.n_rows, dtype=np.bool_)
     answered[now.pool_rows] = False
     labels = replace(then, passed=then.passed | answered)
@@ -192,8 +232,11 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     return add_query(project.store, number, query.strategy, query.model_id, questions)
 
 
-def row_features(project: Project, progress: Progress | None = None, n_views: int | None = None) -> RowFeatures:
-    """The features of every image, made where they are missing; of ``n_views`` views, or as many as configured."""
+def row_features(
+    project: Project, progress: Progress | None = None, n_views: int | None = None, n_rows: int | None = None
+) -> RowFeatures:
+    """The features of every image, or of the first ``n_rows``, made where they are missing; of ``n_views`` views, or as
+    many as configured."""
     for number in range(project.n_finished):
         project.checked_run(number)
     fill = project.engine.fill if project.engine else None
@@ -201,7 +244,7 @@ def row_features(project: Project, progress: Progress | None = None, n_views: in
     backbone = project.config.backbone
     if n_views is not None:
         backbone = backbone.model_copy(update={"views": n_views})
-    return open_features(project.dataset(), backbone, cache, progress=progress, fill=fill)
+    return open_features(project.dataset(n_rows), backbone, cache, progress=progress, fill=fill)
 
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
@@ -217,19 +260,18 @@ def _session(project: Project, features: RowFeatures, labels: LabelState, n_roun
 
 
 def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]]:
-    """Class, old or new, probability and margin of images from elsewhere, one folder or files; unusable ones have a
-    reason instead."""
+    """What the model says of images from elsewhere, in folders or files; unusable ones have a reason instead."""
     snapshot = project.trained_snapshot()
     model = checked(project.checked_run(snapshot.n_finished - 1), MODEL).absolute()
-    dataset, shown = _new_dataset(new_images)
-    files = [(str(path.absolute()), key) for path, key in zip(dataset.paths or (), dataset.keys, strict=True)]
+    found = _new_images(new_images)
+    files = [(str(path.absolute()), key) for path, key, _ in found.images]
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
     engine = project.engine or open_engine()
     make = partial(Predictor, project.config.backbone, model, snapshot.slot_names)
     answers = dict(engine.map_chunks(make, chunks))
     lines = [line for position in range(len(chunks)) for line in answers[position]]
-    rows = [[path, *line] for path, line in zip(shown, lines, strict=True)]
-    rows += [[refused.path, *[None] * len(_MODEL_COLUMNS), refused.reason] for refused in dataset.quarantine]
+    rows = [[shown, *line] for (_, _, shown), line in zip(found.images, lines, strict=True)]
+    rows += [[path, *[None] * len(_MODEL_COLUMNS), reason] for path, reason in found.refused]
     rows.sort(key=lambda row: row[-1] is not None)  # the unusable ones last
     columns = ("path", *_MODEL_COLUMNS, "problem")
     return {name: [row[i] for row in rows] for i, name in enumerate(columns)}
@@ -243,14 +285,14 @@ class Predictor:
         self._fitted: Fitted | None = None
 
     def __call__(self, chunk: Chunk) -> list[list[Any]]:
-        """Class, old or new, probability, margin and problem of every file."""
+        """The columns of the model and the problem, of every file."""
         # New images are looked at once: their features are not worth a place on the disk.
         features = OnlineRows(_unlabelled(chunk), self._backbone)
         self._fitted = self._fitted or Fitted.load(self._model, features)
         prediction = self._fitted.predict(features, np.arange(features.n_rows))
         slots, sure = prediction.y_slot.tolist(), prediction.probs.max(1).tolist()
         lines: list[list[Any]] = [
-            [*self._named[slot], probability, margin, None]
+            [self._named[slot][0], not self._named[slot][1], "model", probability, margin, slot, None]
             for slot, probability, margin in zip(slots, sure, margin_of(prediction.probs).tolist(), strict=True)
         ]
         for row, reason in features.bad_rows.items():
@@ -264,14 +306,29 @@ def _unlabelled(chunk: Chunk) -> Dataset:
     return Dataset("new images", (), np.full(n, UNLABELLED, dtype=np.int64), np.zeros(n, dtype=bool), keys, paths)
 
 
-def _new_dataset(new_images: Sequence[Path]) -> tuple[Dataset, list[str]]:
-    """The images and how their paths are shown."""
-    if len(new_images) == 1 and new_images[0].is_dir():
-        dataset = from_folder(new_images[0])
-        return dataset, [path.relative_to(new_images[0]).as_posix() for path in dataset.paths or ()]
-    for path in new_images:
-        if not path.is_file():
-            raise DataError(f"{path} is not an image file; give one folder, or files.")
-    items = [Item(path, str(path), None) for path in new_images]
-    dataset = image_dataset("new images", items, otherwise="None of the given files is a usable image")
-    return dataset, [str(path) for path in dataset.paths or ()]
+@dataclass
+class _NewImages:
+    """Usable images as path, content key and how the path is shown; the others with their reason."""
+
+    images: list[tuple[Path, str, str]] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, dataset: Dataset, shown: Callable[[Path], str], above: str = "") -> None:
+        paths = dataset.paths or ()
+        self.images += [(path, key, shown(path)) for path, key in zip(paths, dataset.keys, strict=True)]
+        self.refused += [(above + refused.path, refused.reason) for refused in dataset.quarantine]
+
+
+def _new_images(given: Sequence[Path]) -> _NewImages:
+    """The images in folders, then the files; those of a single folder are shown by their path below it, others as they
+    were given."""
+    found, folders = _NewImages(), [place for place in given if place.is_dir()]
+    if len(given) == 1 and folders:
+        found.add(from_folder(folders[0]), lambda path: path.relative_to(folders[0]).as_posix())
+        return found
+    for folder in folders:
+        found.add(from_folder(folder), str, f"{folder}{os.sep}")
+    items = [Item(place, str(place), None) for place in given if place not in folders]
+    if items:
+        found.add(image_dataset("new images", items, otherwise="None of the given files is a usable image"), str)
+    return found

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from agcd.app.create import CONFIG, RECORDS, create_project, read_settings
+from agcd.app.image_paths import picture_path
 from agcd.app.label_log import LabelLog
 from agcd.app.labels import LabelView
 from agcd.app.live import LiveLog
 from agcd.app.questions import QueryLog
-from agcd.app.rounds import START, RoundView, adopt_old_cache, has_round_view, open_round_view, round_view_of_run
+from agcd.app.round_files import adopt_old_cache, open_round_view, round_version, round_view_of_run
+from agcd.app.rounds import START, RoundView
+from agcd.app.row_log import RowLog
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.seals import RESTORE
 from agcd.app.store.store import Store
 from agcd.config import Config
+from agcd.data.reading import DEFAULT_OPTIONS, Choose, SourceOptions, refuse_doubt
 from agcd.errors import ConfigError, DataError, StorageError
 from agcd.io import read_sealed, write_sealed
 from agcd.run_files import CONFIG as RUN_CONFIG
@@ -31,8 +35,6 @@ if TYPE_CHECKING:
     from agcd.engine import Engine
 
 N_CLASSES = "n_classes.json"
-Rows = tuple[tuple[str, ...], tuple[str, ...], BoolArray]
-"""Content keys, paths and which rows are for testing, each by row."""
 
 
 class Project:
@@ -46,8 +48,7 @@ class Project:
         self.folder, self.store, self.config, self.images = folder, store, config, images
         self.engine: Engine | None = None
         """Where features are computed and rounds are trained; None does both here."""
-        self.keys, self.paths, self.is_test = store.rows()
-        self.n_test, self.n_set_aside = int(self.is_test.sum()), len(store.quarantine())
+        self.row_log = RowLog(store)
         self._log, self._queries, self.live = LabelLog(self.is_test), QueryLog(), LiveLog()
 
     @classmethod
@@ -59,9 +60,14 @@ class Project:
         n_classes: int | None = None,
         settings: dict[str, Any] | None = None,
         say: Callable[[str], None] = lambda line: None,
+        options: SourceOptions = DEFAULT_OPTIONS,
+        choose: Choose = refuse_doubt,
     ) -> Self:
-        """Scan ``images`` and make the project; ``say`` gets the health report. Nothing is written on an error."""
-        create_project(folder, images, labels_csv, n_classes, settings or {}, say)
+        """Scan ``images`` and make the project; ``say`` gets what was understood. Nothing is written on an error.
+
+        ``options`` and ``choose`` say how the images are read, and decide where that is not sure.
+        """
+        create_project(folder, images, labels_csv, n_classes, settings or {}, say, options, choose)
         return cls.open(folder)
 
     @classmethod
@@ -95,8 +101,32 @@ class Project:
         return self.folder.resolve().name
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The key of each row's content."""
+        return self.row_log.rows.keys
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The path of each row, as it is stored (``agcd.app.image_paths``)."""
+        return self.row_log.rows.paths
+
+    @property
+    def is_test(self) -> BoolArray:
+        """(n,) rows that are for testing."""
+        return self.row_log.rows.is_test
+
+    @property
     def n_rows(self) -> int:
         return len(self.keys)
+
+    @property
+    def n_set_aside(self) -> int:
+        """Files that were found and cannot be used."""
+        return self.store.n_quarantined
+
+    def picture_path(self, row: int) -> Path:
+        """Where the picture of ``row`` lies."""
+        return picture_path(self.paths[row], self.images, self.folder)
 
     # ------------------------------------------------------------------------------------------ what people say
 
@@ -105,14 +135,18 @@ class Project:
         return self._log
 
     def labels(self) -> LabelView:
-        """What people say now."""
-        return self._log.view(self.store)
+        """What people say now, of all rows that there are now."""
+        view = self._log.view(self.store)
+        self.row_log.follow(self.store, view.n_rows)
+        return view
 
-    def label_state(self, number: int | None = None) -> tuple[LabelState, tuple[str, ...]]:
-        """What training reads, and the id of each class number: now, or what round ``number`` knew when it began."""
+    def label_state(self, number: int | None = None, *, all_rows: bool = False) -> tuple[LabelState, tuple[str, ...]]:
+        """What training reads, and the id of each class number: now, or what round ``number`` knew when it began, of
+        the rows that there were then or, with ``all_rows``, of those that were added since as well."""
         runs, now = self.store.runs(), self.labels()
         then = self._log.at(now, {runs[one] for one in (0, number) if one in runs})
         view = now if number is None else then[runs[number]]
+        view = view.with_rows(now.is_test) if all_rows else view
         # The slots of the classes that base training knew are theirs for ever.
         return view.state(then[runs[0]].carried if 0 in runs else None)
 
@@ -151,21 +185,30 @@ class Project:
         return number
 
     def round_view(self, number: int) -> RoundView | None:
-        """What a finished round says, or None where cache/ has lost it."""
-        return open_round_view(self.folder, number)
+        """What a finished round says, or None where cache/ has lost it; rows that came later have nothing."""
+        return self._view_over(number, self.labels().n_rows)
+
+    def _view_over(self, number: int, n_rows: int) -> RoundView | None:
+        """The view of a round over ``n_rows`` rows; None also for one of rows that the records have lost."""
+        found = open_round_view(self.folder, number)
+        return found.over(n_rows) if found and found.n_rows <= n_rows else None
 
     def snapshot(self, before: Snapshot | None = None) -> Snapshot:
         """The present moment; ``before`` is given back where nothing has changed since."""
         labels, runs = self.labels(), self.store.runs()
         n_finished, asked = self._count_finished(runs), self._queries.asked(self.store)
-        numbers = (number for number in range(n_finished - 1, START - 1, -1) if has_round_view(self.folder, number))
-        number = next(numbers, None)
-        shown = before.round if before and before.round and before.round.number == number else None
-        same_view = before is not None and number == (before.round.number if before.round else None)
+        versions = ((n, round_version(self.folder, n)) for n in range(n_finished - 1, START - 1, -1))
+        number, version = next(((n, version) for n, version in versions if version), (None, None))
+        same_view = before is not None and version == (before.round.version if before.round else None)
         if before and same_view and before.labels is labels and (before.runs, before.asked) == (runs, asked):
             return before
-        if shown is None and number is not None:
-            shown = self.round_view(number)
+        shown = before.round if before and same_view else None
+        if shown is not None:
+            shown = shown.over(labels.n_rows)
+        elif number is not None:
+            shown = self._view_over(number, labels.n_rows)
+            if shown is None and self.labels().n_rows > labels.n_rows:  # rows were added since the labels were read
+                return self.snapshot(before)
         learned = self._log.at(labels, {runs[0], runs[n_finished - 1]})[runs[n_finished - 1]] if n_finished else None
         return Snapshot(labels, shown, runs, n_finished, learned, asked, self.live)
 
@@ -230,12 +273,14 @@ class Project:
         """Read the settings again."""
         self.config = read_settings(self.folder / CONFIG)[0]
 
-    def dataset(self) -> Dataset:
-        """The rows as they were scanned; labels are in the events, not here."""
+    def dataset(self, n_rows: int | None = None) -> Dataset:
+        """The rows as they were scanned, or the first ``n_rows`` of them; labels are in the events, not here."""
         if not self.images.is_dir():
             raise DataError(
                 f"There is no folder {self.images}: set 'images' in {self.folder / CONFIG} to its new place."
             )
-        y_class = np.full(self.n_rows, UNLABELLED, dtype=np.int64)
-        paths = tuple(self.images / path for path in self.paths)
-        return Dataset(os.path.basename(self.images), (), y_class, self.is_test, self.keys, paths)
+        self.labels()  # rows may have been added
+        rows = self.row_log.rows
+        paths = tuple(picture_path(path, self.images, self.folder) for path in rows.paths[:n_rows])
+        y_class = np.full(len(paths), UNLABELLED, dtype=np.int64)
+        return Dataset(os.path.basename(self.images), (), y_class, rows.is_test[:n_rows], rows.keys[:n_rows], paths)

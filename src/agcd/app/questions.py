@@ -62,11 +62,11 @@ def open_rows(
     """The rows of the questions that ``who`` may answer, the best first.
 
     A question is open while fewer than ``overlap`` people have answered it or look at it (``held``), and none of them
-    is ``who``. What was accepted by page is not asked any more.
+    is ``who``. What was accepted by page or removed is not asked any more.
     """
     for question in query.questions:
         row = question.row
-        if row not in except_rows and not view.is_accepted(row):
+        if row not in except_rows and not view.is_closed(row):
             busy = view.people_who_answered(row) | held.get(row, set())
             if who not in busy and len(busy) < overlap:
                 yield row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ from agcd.data.images import scanned_thumbnail
 from agcd.errors import ConfigError
 from agcd.report import write_report
 from agcd.report.story import ClassStrip, Confidence, Estimate, FeatureMap, RoundFacts, Story, Thumbnail
-from agcd.words import count, percent, shown
+from agcd.words import count, percent, shown, typed
 
 _THUMBNAILS = 8
 _THUMBNAIL_SIDE = 256
@@ -263,7 +262,7 @@ def _thumbnail(project: Project) -> Thumbnail | None:
     decoder = Decoder(processes=1)
 
     def thumbnail(row: int) -> Image:
-        path = project.images / project.paths[row]
+        path = project.picture_path(row)
         made: Image = decoder(path, _THUMBNAIL_SIDE, scanned_thumbnail, path, project.keys[row], _THUMBNAIL_SIDE)
         return made
 
@@ -274,9 +273,7 @@ def _commands(project: Project) -> tuple[str, ...]:
     """By the project's name alone: a report is passed on, and where it was made is nobody's business."""
     name = project.name
     name = f"./{name}" if name.startswith("-") else name
-    folder, report, results, pictures = (
-        shlex.quote(name + ending) for ending in ("", "-report", "-results", "-sorted")
-    )
+    folder, report, results, pictures = (typed(name + ending) for ending in ("", "-report", "-results", "-sorted"))
     return (
         f"agcd serve {folder}",
         f"agcd train {folder}",

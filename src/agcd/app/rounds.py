@@ -1,39 +1,23 @@
-"""A finished round: ``RoundView``, the one reading of what its model says, as arrays that need no model.
-
-    cache/rounds/003/    top_slots.npy top_probs.npy features.npy xy.npy order.npy starts.npy  facts.json (last)
-    cache/rounds/start/  the same, and near.npy cosine.npy live_rows.npy stand_in.npy cluster.npy
-
-It can be made again from the round at any time: where a file is missing or damaged (``facts.json`` holds the digests),
-the whole view counts as absent. ``order`` lists the train rows slot by slot, in each slot the most
-probable first; ``starts[k]`` is where slot k begins. The view before any training (``START``) lies in
-``cache/rounds/start``: its slots are clusters of the pretrained features. Its neighbours serve all rounds: among
-features that were trained on the answers, no answer could tell how good the others are (docs/LOG.md).
-"""
+"""A finished round: ``RoundView``, the one reading of what its model says, as arrays that need no model; and the rule
+by which its slots get names. ``round_files.py`` keeps views on disk."""
 
 from __future__ import annotations
 
-import logging
-import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from agcd.accuracy import wilson
 from agcd.app.labels import How, LabelView
 from agcd.app.store.classes import NO_CLASS, Registry
 from agcd.asking import Neighbours
-from agcd.io import atomic_write, digest_file, read_sealed, write_sealed
-from agcd.layout import Plane, lay_out
+from agcd.layout import Plane
 from agcd.mapping import describe_change
-from agcd.run_files import MAPPING, METRICS, PREDICTIONS, checked, read_checked
 from agcd.types import BoolArray, FloatArray, IntArray
 from agcd.words import count, shown
 
@@ -59,6 +43,10 @@ class LiveRows:
     """(m,): more clusters than there are likely classes, so that one nobody has named is seen as a group."""
     key: str = ""
     """Equal for equal neighbours."""
+
+    def over(self, n_rows: int) -> LiveRows:
+        """The same over more rows, which nobody has looked at yet."""
+        return replace(self, stand_in=_longer(self.stand_in, n_rows, -1))
 
     @cached_property
     def n_clusters(self) -> int:
@@ -87,6 +75,30 @@ class RoundView:
     """(n, d), unit length; only the last round keeps them."""
     live: LiveRows | None = None
     """What live answers need; None where the pictures were never looked at without training (version 0.1)."""
+    version: tuple[int, ...] | None = None
+    """Equal for views that were written at the same time."""
+    n_unseen: int = 0
+    """Rows that were added since, of which it says nothing."""
+
+    def over(self, n_rows: int) -> RoundView:
+        """The same over more rows, of which it says nothing."""
+        n_known = min(self.n_rows - self.n_unseen, *([len(self.live.stand_in)] if self.live else ()), n_rows)
+        lengths = {self.n_rows, len(self.live.stand_in) if self.live else n_rows}
+        if lengths == {n_rows}:
+            return self
+        return replace(
+            self,
+            top_slots=_longer(self.top_slots, n_rows, NO_SLOT),
+            top_probs=_longer(self.top_probs, n_rows, 0),
+            xy=_longer(self.xy, n_rows, np.nan),
+            features=None if self.features is None else _longer(self.features, n_rows, 0),
+            live=self.live and self.live.over(n_rows),
+            n_unseen=n_rows - n_known,
+        )
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.top_slots)
 
     @property
     def n_slots(self) -> int:
@@ -189,12 +201,6 @@ class RoundView:
         return rows[best], similarity[best]
 
 
-FACTS, _DIGESTS = "facts.json", "digests"
-_ALWAYS = ("top_slots", "top_probs", "xy", "order", "starts")
-"""The files that every view has; the last round's also has its features."""
-_LIVE = ("near", "cosine", "live_rows", "stand_in", "cluster")
-"""The files of ``LiveRows``."""
-log = logging.getLogger("agcd")
 Votes = dict[tuple[int, int], int]
 """How many labels of the class at a place lie in a slot, by (place, slot)."""
 
@@ -228,6 +234,8 @@ def places(registry: Registry, class_ids: Iterable[str | None]) -> list[int]:
 def slot_votes(view: LabelView, round_view: RoundView) -> Votes:
     """What people say of the members of each slot, by the labels that training learns, before merges."""
     rows, places_said = view.learned_as_said()
+    is_known = rows < round_view.n_rows
+    rows, places_said = rows[is_known], places_said[is_known]
     slots = round_view.top_slots[rows, 0].astype(np.int64)
     pairs = (places_said * round_view.n_slots + slots)[slots != NO_SLOT]
     found, n = np.unique(pairs, return_counts=True)  # one number for a pair sorts many times faster than two columns
@@ -245,159 +253,6 @@ def _most(votes: Votes, side: int, mapped: Mapping[int, int]) -> dict[int, int]:
     return {key: others[-1][2] for key, others in best.items() if len(others) == 1 or others[-1][:2] != others[0][:2]}
 
 
-def round_folder(project_folder: Path, number: int) -> Path:
-    return project_folder / "cache" / "rounds" / ("start" if number == START else f"{number:03d}")
-
-
-def adopt_old_cache(project_folder: Path) -> None:
-    """Up to version 0.1 the folder was called ``cache/atlas``; its content is the same."""
-    old, new = (project_folder / "cache" / name for name in ("atlas", "rounds"))
-    if old.is_dir() and not new.exists():
-        with suppress(OSError):  # another process was faster, or nothing may be written here
-            old.rename(new)
-
-
-def has_round_view(project_folder: Path, number: int) -> bool:
-    """Whether there is a whole view of a round."""
-    return _facts_of(round_folder(project_folder, number)) is not None
-
-
-def open_round_view(project_folder: Path, number: int) -> RoundView | None:
-    """The view of a round, memory-mapped, or None where it has to be made again."""
-    folder = round_folder(project_folder, number)
-    facts = _facts_of(folder)
-    if facts is None:
-        return None
-    try:
-        arrays = {name: _read(folder, name) for name in _ALWAYS}
-        features = _read(folder, "features") if _has_features(folder, facts) else None
-        live = _read_live(round_folder(project_folder, START))
-    except (OSError, ValueError):  # another process makes it again at this moment
-        return None
-    return RoundView(number, facts, features=features, live=live, **arrays)
-
-
-def _read_live(folder: Path) -> LiveRows | None:
-    facts = _facts_of(folder)
-    if facts is None or "sigma2" not in facts:
-        return None
-    near, cosine, rows, stand_in, cluster = (np.asarray(_read(folder, name)) for name in _LIVE)
-    return LiveRows(rows, stand_in, Neighbours(near, cosine, facts["sigma2"]), cluster, facts["model_id"])
-
-
-def _facts_of(folder: Path) -> dict[str, Any] | None:
-    """The facts of a view that is whole, else None. Files are compared with their digests once a process, and again
-    when the view has been written anew."""
-    try:
-        found = (folder / FACTS).stat()
-    except FileNotFoundError:
-        return None
-    return _whole_facts(folder, (found.st_mtime_ns, found.st_ino, found.st_size))
-
-
-@lru_cache(maxsize=1024)
-def _whole_facts(folder: Path, _version: tuple[int, int, int]) -> dict[str, Any] | None:
-    problem = problem_of_view(folder)
-    if problem is None:
-        return read_sealed(folder / FACTS)
-    log.warning("%s is damaged (%s) and will be made again.", folder, problem)
-    return None
-
-
-def problem_of_view(folder: Path) -> str | None:
-    """What is missing or damaged in the folder of a view, if anything; views of version 0.2 hold no digests."""
-    try:
-        facts = read_sealed(folder / FACTS)
-    except FileNotFoundError:
-        return f"{FACTS} is missing"
-    except ValueError:
-        return f"{FACTS} is damaged"
-    without_digests = dict.fromkeys([*_ALWAYS, *(_LIVE if "sigma2" in facts else ())])
-    expected: dict[str, str | None] = facts.get(_DIGESTS) or without_digests
-    for name, digest in expected.items():
-        path = folder / f"{name}.npy"
-        if not path.is_file():
-            return f"{path.name} is missing"
-        if digest is not None and digest_file(path) != digest:
-            return f"{path.name} is damaged"
-    return None
-
-
-def _has_features(folder: Path, facts: Mapping[str, Any]) -> bool:
-    return "features" in facts[_DIGESTS] if _DIGESTS in facts else (folder / "features.npy").exists()
-
-
-def round_view_of_run(
-    run_folder: Path, number: int, class_ids: Sequence[str], n_old: int, is_test: BoolArray
-) -> RoundView:
-    """What ``predictions.parquet`` of a finished run says, where the cache has gone: enough for names and exports, with
-    neither features nor a map."""
-    stored = pq.read_table(checked(run_folder, PREDICTIONS), columns=["row", "slot", "probability"])
-    top_slots = np.full((len(is_test), 1), NO_SLOT, np.int32)
-    top_probs = np.zeros((len(is_test), 1), np.float16)
-    rows = stored["row"].to_numpy()
-    top_slots[rows, 0], top_probs[rows, 0] = stored["slot"].to_numpy(), stored["probability"].to_numpy()
-    facts = {"n_old": n_old, "n_slots": read_checked(run_folder, METRICS)["n_slots"]}
-    facts |= {"class_ids": ids_by_slot(run_folder, class_ids, facts["n_slots"])}
-    order, starts = _in_order(top_slots, top_probs, ~is_test, facts["n_slots"])
-    nowhere = np.full((len(is_test), 2), np.nan, np.float32)
-    return RoundView(number, facts, top_slots, top_probs, nowhere, order, starts, None)
-
-
-def ids_by_slot(run_folder: Path, class_ids: Sequence[str], n_slots: int) -> list[str | None]:
-    """By slot, the id of the class that the mapping of a run gave it; ``class_ids`` are those of its class numbers."""
-    slot_of_class = read_checked(run_folder, MAPPING)["last"]["slot_of_class"]
-    owner: list[str | None] = [None] * n_slots
-    for class_id, slot in zip(class_ids, slot_of_class, strict=True):
-        owner[slot] = class_id
-    return owner
-
-
-def write_round_view(
-    project_folder: Path,
-    number: int,
-    top_slots: NDArray[np.int32],
-    top_probs: NDArray[np.float16],
-    features: NDArray[np.float16],
-    labels: LabelView,
-    facts: dict[str, Any],
-    live: LiveRows | None = None,
-    *,
-    with_map: bool = True,
-) -> RoundView:
-    """Lay out and store what a round says of every row.
-
-    ``labels`` is what the round learned from; ``facts`` holds model_id, n_old, n_slots and, by slot, class_ids.
-    ``with_map``: without it, rows have no positions; the map of a round that nobody looks at is not worth its seconds.
-    """
-    before = open_round_view(project_folder, number - 1) if number > START else None
-    order, starts = _in_order(top_slots, top_probs, ~labels.is_test, facts["n_slots"])
-    xy: Plane = np.full((len(features), 2), np.nan, np.float32)
-    if with_map:
-        xy = lay_out(features, np.sort(order), before.xy if before else None)
-    arrays: dict[str, NDArray[Any]] = {"top_slots": top_slots, "top_probs": top_probs, "features": features, "xy": xy}
-    arrays |= {"order": order, "starts": starts}
-    if live is not None:
-        near = live.neighbours
-        arrays |= dict(zip(_LIVE, (near.near, near.cosine, live.rows, live.stand_in, live.cluster), strict=True))
-        facts = facts | {"sigma2": near.sigma2}
-    folder = round_folder(project_folder, number)
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, array in arrays.items():
-        with atomic_write(folder / f"{name}.npy") as aside, aside.open("wb") as handle:
-            np.save(handle, array, allow_pickle=False)
-    facts = facts | _against_the_round_before(top_slots, order, starts, before)
-    facts[_DIGESTS] = {name: digest_file(folder / f"{name}.npy") for name in arrays}
-    ids = [info.id for info in labels.registry.infos]
-    made = RoundView(number, facts, top_slots, top_probs, xy, order, starts, features)
-    named = [ids[place] if place != NO_CLASS else None for place in slot_owners(labels, made).tolist()]
-    write_sealed(folder / FACTS, facts | {"named_ids": named})
-    _forget_features_before(project_folder, number)
-    opened = open_round_view(project_folder, number)
-    assert opened is not None
-    return opened
-
-
 def top_of(probs: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.float16]]:
     """The slots of the highest probabilities of each row of ``probs`` (n, K), and these, falling."""
     k = min(N_TOP, probs.shape[1])
@@ -408,44 +263,12 @@ def top_of(probs: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.float16]]:
     return slots, np.take_along_axis(values, falling, 1).astype(np.float16)
 
 
-def _in_order(
-    top_slots: NDArray[np.int32], top_probs: NDArray[np.float16], is_train: BoolArray, n_slots: int
-) -> tuple[IntArray, IntArray]:
-    rows = np.flatnonzero(is_train & (top_slots[:, 0] != NO_SLOT))
-    slots = top_slots[rows, 0]
-    order = rows[np.lexsort((-top_probs[rows, 0].astype(np.float32), slots))]
-    return order, np.concatenate([[0], np.cumsum(np.bincount(slots, minlength=n_slots))]).astype(np.int64)
-
-
-def _against_the_round_before(
-    top_slots: NDArray[np.int32], order: IntArray, starts: IntArray, before: RoundView | None
-) -> dict[str, Any]:
-    """By slot, the largest share of its members that were together before; and the share of all rows that moved."""
-    n_slots = len(starts) - 1
-    if before is None or before.number == START or not len(order):
-        return {"stability": [None] * n_slots, "moved_share": None}
-    then = before.top_slots[order, 0]
-    stability: list[float | None] = []
-    for slot in range(n_slots):
-        known = then[starts[slot] : starts[slot + 1]]
-        known = known[known != NO_SLOT]
-        stability.append(float(np.bincount(known).max() / len(known)) if len(known) else None)
-    return {"stability": stability, "moved_share": float((then != top_slots[order, 0]).mean())}
-
-
-def _forget_features_before(project_folder: Path, number: int) -> None:
-    """Features are the bulk of a view, and only the last round's are looked at."""
-    for earlier in range(START, number):
-        folder = round_folder(project_folder, earlier)
-        facts = _facts_of(folder)
-        if facts and "features" in facts.get(_DIGESTS, ()):
-            kept = {name: digest for name, digest in facts[_DIGESTS].items() if name != "features"}
-            write_sealed(folder / FACTS, facts | {_DIGESTS: kept})
-        (folder / "features.npy").unlink(missing_ok=True)
-
-
-def _read(folder: Path, name: str) -> Any:
-    return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+def _longer(values: NDArray[Any], n_rows: int, filling: float) -> NDArray[Any]:
+    """``values`` with as many rows as ``n_rows``."""
+    more = n_rows - len(values)
+    if more <= 0:
+        return values
+    return np.concatenate([values, np.full((more, *values.shape[1:]), filling, values.dtype)])
 
 
 _NAME_WIDTH = 40

@@ -27,7 +27,7 @@ class SecondLook:
 
     @cached_property
     def _rows(self) -> IntArray:
-        return np.arange(len(self.snapshot.labels.is_test))
+        return np.arange(self.snapshot.labels.n_rows)
 
     @cached_property
     def _says(self) -> Says:

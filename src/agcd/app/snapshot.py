@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from agcd.app.labels import SAID, SETTLED, How, LabelView, among
+from agcd.app.labels import NOWHERE, SAID, SETTLED, How, LabelView, among
 from agcd.app.live import LiveLog, LiveView
 from agcd.app.questions import Asked, n_open
 from agcd.app.rounds import NO_SLOT, RoundView, Votes, slot_owners, slot_votes
@@ -284,12 +284,12 @@ class Snapshot:
     # --------------------------------------------------------------------------------------------------- rows
 
     def says(self, rows: IntArray) -> Says:
-        """What each of ``rows`` is, and who says so; junk and what cannot be read belong nowhere."""
+        """What each of ``rows`` is, and who says so; junk, what was removed and what cannot be read belong nowhere."""
         how, said = self.labels.how(rows), self.labels.classes_of(rows)
         found = self.machine_numbers(rows)
-        is_said, is_accepted, is_junk = among(how, SAID), how == How.ACCEPTED, how == How.JUNK
+        is_said, is_accepted, is_out = among(how, SAID), how == How.ACCEPTED, among(how, NOWHERE)
         machine = SOURCES.index("model" if self.live is None else "answers")
-        by = np.select([is_junk, is_said, is_accepted, found != NO_GROUP], [0, 1, 2, machine], 0)
+        by = np.select([is_out, is_said, is_accepted, found != NO_GROUP], [0, 1, 2, machine], 0)
         return Says(np.select([by == 0, by == machine], [np.int64(NO_GROUP), found], said), by.astype(np.int8))
 
     def slots(self, rows: IntArray) -> IntArray:
@@ -299,18 +299,19 @@ class Snapshot:
         return np.asarray(self.round.top_slots[rows, 0], np.int64)
 
     def members(self, group: Group, n: int | None = None) -> IntArray:
-        """The train rows that belong to a group, the clearest first, or the first ``n`` of them; junk is left out.
+        """The train rows that belong to a group, the clearest first, or the first ``n`` of them; without junk and what
+        was removed.
 
         Where answers are followed, these are the rows of which nobody says otherwise, then those that are here because
         people alone say so; else the rows of the model's slots.
         """
         if self.live is not None:
             return self._live_members(self.number(group), n)
-        looked_at = None if n is None else n + self.labels.n(How.JUNK)
+        looked_at = None if n is None else n + self.labels.n(*NOWHERE)
         if self.round is None or not group.slots:
             return _NO_ROWS
         rows = np.concatenate([self.round.members(slot)[:looked_at] for slot in group.slots])
-        rows = rows[~self._is_junk[rows]]
+        rows = rows[~self._is_out[rows]]
         if len(group.slots) > 1:
             rows = rows[np.argsort(-self.round.top_probs[rows, 0].astype(np.float32), kind="stable")]
         return np.asarray(rows[:n])
@@ -344,9 +345,9 @@ class Snapshot:
         return found[np.lexsort((found, -np.repeat(margin, n_rows)))]
 
     @cached_property
-    def _is_junk(self) -> BoolArray:
-        mask = np.zeros(len(self.labels.is_test), np.bool_)
-        mask[self.labels.rows((How.JUNK,))] = True
+    def _is_out(self) -> BoolArray:
+        mask = np.zeros(self.labels.n_rows, np.bool_)
+        mask[self.labels.rows(NOWHERE)] = True
         return mask
 
     def labelled(self, group: Group) -> IntArray:

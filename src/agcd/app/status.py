@@ -40,6 +40,10 @@ class Status:
     """Rows of a blind audit: neither learned nor asked about."""
     n_passed: int
     n_junk: int
+    n_removed: int
+    """Rows that are held out for good; no other count has them."""
+    n_unseen: int
+    """Rows that were added and not looked at yet."""
     n_questions: int
     n_open: int
     """Questions of the present query, and how many of them wait for an answer."""
@@ -78,8 +82,10 @@ class Status:
             state = "labels have changed since: train the next one" if self.is_due else "nothing new to learn"
         looked_for = f"{self.n_slots} looked for" if self.n_slots else "how many there are is not estimated yet"
         others = [(self.n_accepted, "accepted by page"), (self.n_audit, "held for an audit")]
+        came_and_went = [(self.n_removed, "removed"), (self.n_unseen, "new and not looked at yet")]
         lines = [
-            f"images   {self.n_images}, {self.n_test} of them test; {count(self.n_set_aside, 'file')} set aside",
+            f"images   {self.n_images}, {self.n_test} of them test; {count(self.n_set_aside, 'file')} set aside"
+            + "".join(f"; {n} {words}" for n, words in came_and_went if n),
             f"labels   {self.n_seeds} from the start, {self.n_answers} answered; "
             f"{self.n_passed} passed, {self.n_junk} junk" + "".join(f", {n} {words}" for n, words in others if n),
             f"classes  {self.n_classes} named, {looked_for}",
@@ -100,8 +106,8 @@ def status_of(project: Project, snapshot: Snapshot | None = None) -> Status:
     n_labels = labels.n_labels_of_class
     return Status(
         name=project.name,
-        n_images=project.n_rows,
-        n_test=project.n_test,
+        n_images=len(labels.present_rows),
+        n_test=len(labels.present_rows) - len(labels.train_rows),
         n_set_aside=project.n_set_aside,
         n_seeds=labels.n(How.GIVEN),
         n_labelled=labels.n(How.ANSWERED),
@@ -110,6 +116,8 @@ def status_of(project: Project, snapshot: Snapshot | None = None) -> Status:
         n_audit=labels.n(How.HELD),
         n_passed=labels.n(How.SKIPPED, How.UNSURE),
         n_junk=labels.n(How.JUNK),
+        n_removed=labels.n(How.REMOVED),
+        n_unseen=snapshot.round.n_unseen if snapshot.round else 0,
         n_questions=len(query.questions) if query else 0,
         n_open=snapshot.n_open,
         n_audit_open=snapshot.n_audit_open,

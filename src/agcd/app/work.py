@@ -1,19 +1,22 @@
-"""The child process of a job: ``python -m agcd.app.work DIR prepare|round|export|start|train N``. It loads torch."""
+"""The child process of a job: ``python -m agcd.app.work DIR prepare|round|export|start|train|grow N BEGAN``. It
+loads torch, but nothing heavy before it has said that it lives."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agcd.app.jobs import KINDS, JobState, Kind, export_folder, seal_export, write_job
-from agcd.app.project import Project
-from agcd.errors import AgcdError
+from agcd.app.jobs import KINDS, JobState, Kind, export_folder, seal_export, take_up, write_job
+from agcd.errors import AgcdError, not_installed
 from agcd.io import fault_of_disk
+from agcd.processes import step_back
+
+if TYPE_CHECKING:
+    from agcd.app.project import Project
 
 _WRITE_SECONDS = 0.2
 NICENESS = "AGCD_NICENESS"
@@ -56,6 +59,8 @@ class ProgressFile:
 
 def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
     """Do the work of one job, telling how far it is; a user's mistake ends it with one sentence."""
+    from agcd.app.project import Project
+
     folder = project_folder / "cache" / "job"
     told = ProgressFile(folder, JobState("running", kind, began=time.time(), pid=os.getpid()))
     told.stage("starting")
@@ -66,11 +71,19 @@ def run(project_folder: Path, kind: Kind, n_questions: int | None) -> None:
     except AgcdError as error:
         told.end(str(error))
     except Exception as error:
-        if isinstance(error, OSError) and (fault := fault_of_disk(error)):
+        fault = _fault(error)
+        if fault:
             told.end(str(fault))
             return
         told.end(f"Our mistake ({type(error).__name__}: {error}); details are in {folder / 'output.txt'}.")
         raise
+
+
+def _fault(error: Exception) -> AgcdError | None:
+    """What the disk or the installation is to blame for."""
+    if isinstance(error, ModuleNotFoundError):
+        return not_installed("This work", error.name)
+    return fault_of_disk(error) if isinstance(error, OSError) else None
 
 
 def prepare(project: Project, told: ProgressFile, n_questions: int | None) -> None:
@@ -138,21 +151,25 @@ def train(project: Project, told: ProgressFile, n_questions: int | None) -> None
     model.train(project, told.epoch, told.progress)
 
 
+def grow(project: Project, told: ProgressFile, n_questions: int | None) -> None:
+    """Look at the pictures that were added, as fast as the machine can: people wait for them."""
+    from agcd.app import model
+
+    told.stage("looking at new pictures")
+    model.look_at_new_rows(project, told.progress)
+
+
 def without_haste() -> None:
     """Let whatever else runs on this machine go first, the page above all."""
-    niceness = int(os.environ.get(NICENESS, _NICENESS))
-    with suppress(OSError):  # where sessions share the machine fairly, this is the word that counts (Linux)
-        Path("/proc/self/autogroup").write_text(str(niceness))
-    threads = Path("/proc/self/task")
-    for thread in sorted(threads.iterdir()) if threads.is_dir() else []:
-        with suppress(OSError):  # it may have ended
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), niceness)
+    step_back(int(os.environ.get(NICENESS, _NICENESS)))
 
 
-_WORK = {"prepare": prepare, "round": next_round, "export": export, "start": start, "train": train}
+_WORK = {"prepare": prepare, "round": next_round, "export": export, "start": start, "train": train, "grow": grow}
 assert tuple(_WORK) == KINDS
 
 
 if __name__ == "__main__":
-    place, chosen, number = sys.argv[1:]
-    run(Path(place), chosen, int(number) or None)  # type: ignore[arg-type]
+    place, chosen, number, began = sys.argv[1:]
+    held = take_up(Path(place) / "cache" / "job", float(began))
+    if held:
+        run(Path(place), chosen, int(number) or None)  # type: ignore[arg-type]

@@ -20,12 +20,13 @@ from agcd.app.web.pictures import Pictures
 from agcd.app.web.server_state import ServerState
 from agcd.rng import generator
 from agcd.types import BoolArray, FloatArray
+from support.pictures import Rows
 from support.snapshots import N_ROWS, made_up_round, snapshots
 
 
 def server_of(folder: Path) -> ServerState:
     """As much of a server as showing pictures needs."""
-    pictures = Pictures([], [f"b2-{row:032x}" for row in range(N_ROWS)], folder, folder)
+    pictures = Pictures(Rows([], [f"b2-{row:032x}" for row in range(N_ROWS)], folder), folder)
     files = FileNames([f"folder/{row}.png" for row in range(N_ROWS)])
     return cast(ServerState, SimpleNamespace(pictures=pictures, files=files))
 

@@ -15,6 +15,7 @@ from agcd.app.web.pictures import SIZES, NoSuchPicture, PictureGone, Pictures
 from agcd.io import digest_bytes
 from support.pictures import (
     COLOURS,
+    Rows,
     corners,
     encoded,
     quarters,
@@ -148,14 +149,14 @@ def test_a_folder_swapped_for_a_link_to_another_shows_nothing_of_it(tmp_path: Pa
 def test_a_project_made_by_a_stranger_cannot_point_at_other_files(tmp_path: Path, path: str) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "private.jpg").write_bytes(encoded(quarters()))
-    pictures = Pictures([path], [digest_bytes(b"something else")], tmp_path / "images", tmp_path / "cache")
+    pictures = Pictures(Rows([path], [digest_bytes(b"something else")], tmp_path / "images"), tmp_path / "cache")
     assert "cannot be shown" in refused(pictures)
 
 
 @pytest.mark.parametrize("key", ["../../private", "b2-../../private", "", "b2-", "b2-" + "A" * 32, "b3-" + "0" * 32])
 def test_a_key_is_never_a_path(tmp_path: Path, key: str) -> None:
     (tmp_path / "private.jpg").write_bytes(encoded(quarters()))
-    assert "another rule" in refused(Pictures(["0.img"], [key], tmp_path, tmp_path / "cache"))
+    assert "another rule" in refused(Pictures(Rows(["0.img"], [key], tmp_path), tmp_path / "cache"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-Kind = Literal["label", "skip", "unsure", "junk", "accept", "void", "create", "rename", "merge", "retire"]
+Kind = Literal[
+    "label", "skip", "unsure", "junk", "accept", "void", "create", "rename", "merge", "retire", "add", "remove"
+]
 Source = Literal["seed", "oracle", "human", "import"]
 
 ANSWERS: tuple[Kind, ...] = ("label", "skip", "unsure", "junk")
@@ -36,7 +38,8 @@ class LabelEvent:
     train on an answer (0: known from the start). Events of one ``group`` are undone together. ``payload`` holds
     what only some kinds need: create ``name`` and ``old``; rename ``name``; merge ``into``; void ``target``, the
     uid or the group that is taken back; an answer of a blind audit ``audit``. ``accept`` (a whole page of pictures
-    was found to be right, or ``unseen`` the rest of a review) is kept apart from labels.
+    was found to be right, or ``unseen`` the rest of a review) is kept apart from labels. ``add``: ``n`` more
+    rows came, from number ``first`` on, of which the last ``n_test`` are for testing. ``remove`` holds a row out.
     """
 
     kind: Kind
@@ -80,7 +83,7 @@ def voided_ids(events: Iterable[LabelEvent]) -> set[int]:
     """The ids of events that have been taken back.
 
     A void only reaches events before it, so one pass from the last to the first settles which voids are themselves
-    void. A class once made is never unmade: without labels it is only a name.
+    void. A class once made is never unmade: without labels it is only a name. Neither are rows that were added.
     """
     named: dict[str, list[LabelEvent]] = defaultdict(list)
     voids = []
@@ -93,5 +96,5 @@ def voided_ids(events: Iterable[LabelEvent]) -> set[int]:
     for void in sorted(voids, key=lambda e: e.id, reverse=True):
         if void.id not in voided:
             targets = named[void.payload["target"]]
-            voided |= {e.id for e in targets if e.id < void.id and e.kind != "create"}
+            voided |= {e.id for e in targets if e.id < void.id and e.kind not in ("create", "add")}
     return voided

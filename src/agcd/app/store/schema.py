@@ -18,6 +18,20 @@ def m001_initial(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+_GUARDS_OF_EVENTS = (
+    "CREATE INDEX events_by_row ON events(row)",
+    "CREATE INDEX events_by_group ON events(group_id)",
+    "CREATE INDEX events_by_kind ON events(kind, class_id)",
+    """CREATE TRIGGER events_never_change BEFORE UPDATE ON events
+        BEGIN SELECT RAISE(ABORT, 'label events are never changed'); END""",
+    """CREATE TRIGGER events_never_vanish BEFORE DELETE ON events
+        BEGIN SELECT RAISE(ABORT, 'label events are never deleted'); END""",
+    # Without this, INSERT OR REPLACE would delete an event and no trigger would notice.
+    """CREATE TRIGGER events_come_once BEFORE INSERT ON events
+        WHEN EXISTS (SELECT 1 FROM events WHERE uid = NEW.uid OR id = NEW.id)
+        BEGIN SELECT RAISE(IGNORE); END""",
+)
+"""The indices and triggers of the table of events."""
 _INITIAL = (
     """CREATE TABLE rows (
         row INTEGER PRIMARY KEY, key TEXT NOT NULL, path TEXT NOT NULL UNIQUE, is_test INTEGER NOT NULL
@@ -41,17 +55,7 @@ _INITIAL = (
         source TEXT NOT NULL CHECK (source IN ('seed', 'oracle', 'human', 'import')),
         query_id TEXT REFERENCES queries(id), round INTEGER NOT NULL, group_id TEXT, payload TEXT NOT NULL
     )""",
-    "CREATE INDEX events_by_row ON events(row)",
-    "CREATE INDEX events_by_group ON events(group_id)",
-    "CREATE INDEX events_by_kind ON events(kind, class_id)",
-    """CREATE TRIGGER events_never_change BEFORE UPDATE ON events
-        BEGIN SELECT RAISE(ABORT, 'label events are never changed'); END""",
-    """CREATE TRIGGER events_never_vanish BEFORE DELETE ON events
-        BEGIN SELECT RAISE(ABORT, 'label events are never deleted'); END""",
-    # Without this, INSERT OR REPLACE would delete an event and no trigger would notice.
-    """CREATE TRIGGER events_come_once BEFORE INSERT ON events
-        WHEN EXISTS (SELECT 1 FROM events WHERE uid = NEW.uid OR id = NEW.id)
-        BEGIN SELECT RAISE(IGNORE); END""",
+    *_GUARDS_OF_EVENTS,
     "CREATE TABLE dead (event_id INTEGER PRIMARY KEY REFERENCES events(id))",
     """CREATE TABLE leases (
         query_id TEXT NOT NULL, row INTEGER NOT NULL, who TEXT NOT NULL, until REAL NOT NULL,
@@ -89,11 +93,34 @@ def m004_digests(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO digests VALUES ('rows', ?)", (digest_of_rows(*zip(*rows, strict=True)),))
 
 
+def m005_growing_projects(connection: sqlite3.Connection) -> None:
+    """Events that add rows and remove them. SQLite cannot change a CHECK: the table is written anew, as it was."""
+    columns = "id, uid, at, kind, row, class_id, who, source, query_id, round, group_id, payload, seal"
+    connection.execute(
+        """CREATE TABLE events_now (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, at TEXT NOT NULL,
+            kind TEXT NOT NULL CHECK (kind IN (
+                'label', 'skip', 'unsure', 'junk', 'accept', 'void', 'create', 'rename', 'merge', 'retire', 'add',
+                'remove')),
+            row INTEGER REFERENCES rows(row), class_id TEXT, who TEXT NOT NULL,
+            source TEXT NOT NULL CHECK (source IN ('seed', 'oracle', 'human', 'import')),
+            query_id TEXT REFERENCES queries(id), round INTEGER NOT NULL, group_id TEXT, payload TEXT NOT NULL,
+            seal TEXT
+        )"""
+    )
+    connection.execute(f"INSERT INTO events_now ({columns}) SELECT {columns} FROM events ORDER BY id")
+    connection.execute("DROP TABLE events")
+    connection.execute("ALTER TABLE events_now RENAME TO events")
+    for statement in _GUARDS_OF_EVENTS:
+        connection.execute(statement)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_initial,
     m002_leases_by_browser,
     m003_no_note_of_voided_events,
     m004_digests,
+    m005_growing_projects,
 )
 TABLES = frozenset({"migrations", "rows", "events", "runs"})
 """What makes a database the records of a project, whatever its version."""

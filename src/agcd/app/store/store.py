@@ -116,12 +116,15 @@ class Store:
             write_last_event(self.path, found)
 
     def add_rows(self, keys: Sequence[str], paths: Sequence[str], is_test: BoolArray) -> None:
-        """Number the items 0, 1, …; done once, when a project is made."""
-        rows = zip(range(len(keys)), keys, paths, is_test.tolist(), strict=True)
+        """Number the items 0, 1, …, or those of a project that grows from its last number on."""
         with self.transaction():
+            known_keys, known_paths, known_test = self.rows()
+            fresh = zip(keys, paths, is_test.tolist(), strict=True)
+            rows = ((row, *values) for row, values in enumerate(fresh, start=len(known_keys)))
             self.connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)
-            value = digest_of_rows(keys, paths, is_test.tolist())
-            self.connection.execute("INSERT INTO digests VALUES ('rows', ?)", (value,))
+            flags = np.concatenate([known_test, is_test])
+            value = digest_of_rows([*known_keys, *keys], [*known_paths, *paths], flags.tolist())
+            self.connection.execute("INSERT OR REPLACE INTO digests VALUES ('rows', ?)", (value,))
 
     def rows(self) -> tuple[tuple[str, ...], tuple[str, ...], BoolArray]:
         """Content keys, paths and which rows are for testing, each by row."""
@@ -134,13 +137,26 @@ class Store:
                 keys.append(key)
                 paths.append(path)
                 is_test.append(test)
-        if self.select("SELECT value FROM digests WHERE name = 'rows'") != [(digest_of_rows(keys, paths, is_test),)]:
+        stored = self.select("SELECT value FROM digests WHERE name = 'rows'")
+        if stored != [(digest_of_rows(keys, paths, is_test),)] and (keys or stored):
             raise StorageError(f"{self.path} is damaged (the list of pictures is not what was stored): {RESTORE}.")
         return tuple(keys), tuple(paths), np.asarray(is_test, dtype=np.bool_)
 
     def add_quarantine(self, refused: Iterable[Quarantined]) -> None:
+        """Note files that cannot be used; of one that was noted before the last reason counts."""
         with self.transaction():
-            self.connection.executemany("INSERT INTO quarantine VALUES (?, ?)", [(q.path, q.reason) for q in refused])
+            found = [(q.path, q.reason) for q in refused]
+            self.connection.executemany("DELETE FROM quarantine WHERE path = ?", [(path,) for path, _ in found])
+            self.connection.executemany("INSERT INTO quarantine VALUES (?, ?)", found)
+
+    def release(self, paths: Iterable[str]) -> None:
+        """Files that were set aside and can be used now."""
+        with self.transaction():
+            self.connection.executemany("DELETE FROM quarantine WHERE path = ?", [(path,) for path in paths])
+
+    @property
+    def n_quarantined(self) -> int:
+        return int(self.select("SELECT count(*) FROM quarantine")[0][0])
 
     def quarantine(self) -> list[Quarantined]:
         return [Quarantined(*found) for found in self.select("SELECT path, reason FROM quarantine")]

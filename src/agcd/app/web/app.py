@@ -25,7 +25,7 @@ from agcd.app.web.request_checks import API
 from agcd.app.web.routes import classes, folders, gallery, jobs, questions, review
 from agcd.app.web.server_state import NoSuchRow, ServerState
 from agcd.app.web.templates import render
-from agcd.errors import AgcdError
+from agcd.errors import AgcdError, not_installed
 
 PAGES = {
     "start": "Start",
@@ -109,6 +109,14 @@ def _known(status: int) -> Callable[[Request, Exception], Awaitable[Response]]:
     return answer
 
 
+async def _left_out(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ModuleNotFoundError)
+    fault = not_installed("This", error.name)
+    if fault is None:
+        raise error
+    return JSONResponse({"error": str(fault)}, 501)
+
+
 async def _invalid(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
@@ -139,6 +147,7 @@ _ERRORS: dict[type[Exception], Callable[[Request, Exception], Awaitable[Response
     NoSuchRow: _known(404),
     TooManyClasses: _known(422),
     AgcdError: _known(409),
+    ModuleNotFoundError: _left_out,
     RequestValidationError: _invalid,
     HTTPException: _http,
 }

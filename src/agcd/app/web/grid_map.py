@@ -116,7 +116,7 @@ def _chosen(server: ServerState, snapshot: Snapshot, show: str, selection: str |
         return labels.rows((How.ACCEPTED,)), "pictures accepted by page"
     if show == "disagree":
         return snapshot.disagreeing, "pictures that people and model call differently"
-    return np.flatnonzero(~labels.is_test), "all pictures"
+    return labels.train_rows, "all pictures"
 
 
 def _ordered(snapshot: Snapshot, rows: IntArray, order: str) -> IntArray:
@@ -132,7 +132,7 @@ def _ordered(snapshot: Snapshot, rows: IntArray, order: str) -> IntArray:
 
 
 def _mask(snapshot: Snapshot, rows: IntArray) -> BoolArray:
-    mask = np.zeros(len(snapshot.labels.is_test), np.bool_)
+    mask = np.zeros(snapshot.labels.n_rows, np.bool_)
     mask[rows] = True
     return mask
 

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
-from agcd.app.strict_json import parse_strictly
-
-_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
-"""Escapes of characters that are written in two halves."""
+from agcd.io import parse_strictly
 
 
 def parse_body(body: bytes) -> Any:
     """The value in a body; ValueError where it is none, or a text could not be sent back."""
-    text = body.decode()
-    value = parse_strictly(text)
-    if _ESCAPED_HALF.search(text):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError("a text holds half a character (a lone surrogate)") from None
-    return value
+    return parse_strictly(body.decode())
 
 
 class _StrictRequest(Request):

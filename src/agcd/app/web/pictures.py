@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -46,11 +46,22 @@ class PictureGone(DataError):
     """A picture that was there when the project was made and cannot be shown now."""
 
 
+class PictureRows(Protocol):
+    """What a project knows of its pictures; rows may be added."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The key of each row's content."""
+
+    def picture_path(self, row: int) -> Path:
+        """Where the picture of ``row`` lies."""
+
+
 class Pictures:
     """The pictures of a project; any thread may ask. ``cache`` may be deleted at any time."""
 
-    def __init__(self, paths: Sequence[str], keys: Sequence[str], root: Path, cache: Path) -> None:
-        self._paths, self._keys, self._root, self._cache = paths, keys, root, cache
+    def __init__(self, rows: PictureRows, cache: Path) -> None:
+        self._rows, self._cache = rows, cache
         self._decoding, self._decoder = threading.Semaphore(MAX_DECODINGS), Decoder()
         self._locks = tuple(threading.Lock() for _ in range(N_LOCKS))
 
@@ -70,11 +81,12 @@ class Pictures:
 
     def key(self, row: int, size: int = SIZES[0]) -> str:
         """The name of the content of ``row``, if there is such a row and such a size."""
-        if not 0 <= row < len(self._keys):
-            raise NoSuchPicture(f"There is no picture {row}: the project has {len(self._keys)}, numbered from 0.")
+        keys = self._rows.keys
+        if not 0 <= row < len(keys):
+            raise NoSuchPicture(f"There is no picture {row}: the project has {len(keys)}, numbered from 0.")
         if size not in SIZES:
             raise NoSuchPicture(f"There are no pictures of size {size}; allowed: {', '.join(map(str, SIZES))}.")
-        key = self._keys[row]
+        key = keys[row]
         if not KEY.fullmatch(key):  # it becomes a file name, and the project may be a stranger's
             raise PictureGone(f"Picture {row} cannot be shown: it was scanned by another rule.")
         return key
@@ -85,7 +97,7 @@ class Pictures:
 
     def _made(self, row: int, key: str, size: int) -> bytes:
         try:
-            path = self._root / self._paths[row]
+            path = self._rows.picture_path(row)
             jpeg: bytes = self._decoder(path, size, scanned_jpeg, path, key, size)
             return jpeg
         except ImageError as error:

@@ -48,7 +48,7 @@ class Unseen:
     @cached_property
     def left(self) -> ReviewLeft:
         labels = self.snapshot.labels
-        n_total, accepted = int((~labels.is_test).sum()) - labels.n(How.GIVEN), labels.unseen
+        n_total, accepted = len(labels.train_rows) - labels.n(How.GIVEN), labels.unseen
         return ReviewLeft(
             n_total=n_total,
             n_checked=n_total - len(self.rows) - self.n_unnamed - len(accepted),

@@ -91,6 +91,10 @@ class State(Answer):
     """Pictures answered in a blind audit."""
     n_passed: int
     n_junk: int
+    n_removed: int
+    """Pictures that are held out for good; no other count has them."""
+    n_unseen: int
+    """Pictures that were added and not looked at yet."""
     n_questions: int
     """Questions of the present query, and how many of them are still open."""
     n_open: int
@@ -331,7 +335,7 @@ class Job(Answer):
     """GET /api/v1/job: the work that runs in the background; the page asks every second."""
 
     state: Literal["idle", "running", "done", "failed", "cancelled"]
-    kind: Literal["prepare", "round", "export", "start", "train"] | None = None
+    kind: Literal["prepare", "round", "export", "start", "train", "grow"] | None = None
     stage: str = ""
     """In words: "reading images", "estimating the number of classes", "training round 2", "choosing questions"."""
     done: int = 0
@@ -347,10 +351,11 @@ class Job(Answer):
 class StartJob(Request):
     """POST /api/v1/job: "start" makes the first live question possible and then trains for the first time; "train"
     trains on all answers, for the live loop. "prepare" reads the images and estimates the number of classes; "round"
-    trains on all answers and chooses the questions of the next explicit round; "export" writes the classifier files.
+    trains on all answers and chooses the questions of the next explicit round; "export" writes the classifier files;
+    "grow" looks at pictures that were added.
     DELETE /api/v1/job cancels; nothing is lost."""
 
-    kind: Literal["prepare", "round", "export", "start", "train"]
+    kind: Literal["prepare", "round", "export", "start", "train", "grow"]
     n_questions: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
 

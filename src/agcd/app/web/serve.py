@@ -18,6 +18,7 @@ from agcd.app.web.people import People
 from agcd.app.web.repeating import Checkpointing, Repeating
 from agcd.app.web.server_state import ServerState
 from agcd.app.web.training import SelfTraining
+from agcd.app.web.watching import FolderWatch
 from agcd.errors import ConfigError
 
 
@@ -32,11 +33,13 @@ def serve(
     *,
     password: str | None = None,
     trains_itself: bool = True,
+    watches: bool = False,
     say: Callable[[str], None] = _print_at_once,
 ) -> None:
     """Serve one project until Ctrl-C. Without a password the link carries a token that is new at every start.
 
-    ``trains_itself``: the pictures are looked at and training starts without being asked to.
+    ``trains_itself``: the pictures are looked at and training starts without being asked to. ``watches``: pictures that
+    appear in the project's folder of images are added.
     """
     people, token = People(folder), secrets.token_urlsafe(24)
     address.check(bool(people.now()), password)
@@ -48,6 +51,7 @@ def serve(
         say(line)
     say("Keep this window open; Ctrl-C ends the server, and nothing is lost.")
     by_itself: list[Repeating] = [Checkpointing(server), *([SelfTraining(server)] if trains_itself else [])]
+    by_itself += [FolderWatch(server)] if watches else []
     for work in by_itself:
         work.start()
     uvicorn.Server(_config(make_app(server, gate), address)).run(sockets=[listening])
@@ -88,7 +92,8 @@ def _listen(host: str, port: int) -> socket.socket:
     """A socket of our own, so that port 0 can choose a free one and a taken one is a sentence."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = Listener(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Windows means by the common option that several servers may share a port, and by its own what others mean by it.
+    listening.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR), 1)
     if host == "::":  # all addresses, also where the system would leave out those of IPv4
         listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     try:

@@ -25,6 +25,7 @@ from agcd.app.web.pictures import Pictures
 from agcd.app.web.schemas import State, Thumb
 from agcd.errors import ConfigError, DataError
 from agcd.types import IntArray
+from agcd.words import count
 
 _KEPT_LISTS = 50
 _NO_ROWS = np.empty(0, np.int64)
@@ -43,10 +44,8 @@ class ServerState:
     def __init__(self, folder: Path) -> None:
         self.project = Project.open(folder)
         self.jobs = Jobs(folder)
-        self.pictures = Pictures(
-            self.project.paths, self.project.keys, self.project.images, folder / "cache" / "thumbs"
-        )
-        self.files = FileNames(self.project.paths)
+        self.pictures = Pictures(self.project, folder / "cache" / "thumbs")
+        self._files = FileNames(self.project.paths)
         self.health = read_health(folder)
         self._stores: queue.SimpleQueue[Store] = queue.SimpleQueue()
         self._lists: OrderedDict[str, IntArray] = OrderedDict()
@@ -55,6 +54,12 @@ class ServerState:
         # Every request has a thread already. On a busy machine the threads of one product of matrices wait long for
         # each other (two cores: 2 s instead of 20 ms for the eigenvectors that a split needs).
         self._one_thread = threadpool_limits(1, "blas")
+
+    @property
+    def files(self) -> FileNames:
+        """The names of the files of all rows that there are now."""
+        self._files = self._files.of(self.project.paths)
+        return self._files
 
     def close(self) -> None:
         self.project.close()
@@ -105,7 +110,9 @@ class ServerState:
         state = State.model_validate(status_of(project, snapshot), from_attributes=True)
         seen = snapshot.round
         live = {"is_live": bool(seen and seen.live), "view": seen.number if seen else None}
-        return state.model_copy(update={"health": self.health, "trains_itself": self.trains_itself, **live})
+        n_added = snapshot.labels.n_rows - project.log.n_first
+        health = [*self.health, *([f"{count(n_added, 'image')} added since"] if n_added else [])]
+        return state.model_copy(update={"health": health, "trains_itself": self.trains_itself, **live})
 
     def thumbs(self, snapshot: Snapshot, rows: Iterable[int], *, judged: bool = True) -> list[Thumb]:
         """Pictures with what each counts as now, and where ``judged``, which takes a moment, the chance of that."""
@@ -115,11 +122,12 @@ class ServerState:
         if judged and snapshot.round:
             probs = snapshot.p_right(wanted).astype(float).tolist()
         shown = zip(wanted.tolist(), says.group.tolist(), says.by.tolist(), probs, strict=True)
+        paths = self.files.paths
         return [
             Thumb(
                 row=row,
                 v=self.pictures.version(row),
-                path=self.files.paths[row],
+                path=paths[row],
                 name=None if group == NO_GROUP else names[group],
                 by=SOURCES[by] or None,
                 probability=probability,

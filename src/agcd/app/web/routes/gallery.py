@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from agcd.app.rounds import has_round_view, open_round_view
+from agcd.app.round_files import open_round_view, round_version
 from agcd.app.store.events import new_uid
 from agcd.app.web import board_schemas, grid_map, schemas
 from agcd.app.web.alike import likely_names
@@ -57,12 +57,12 @@ def routes(server: ServerState) -> APIRouter:
         """The pictures of a round as points; default the last one."""
         folder = server.project.folder
         with server.trained_moment() as (snapshot, seen):
-            known = [number for number in range(seen.number + 1) if has_round_view(folder, number)]
+            known = [number for number in range(seen.number + 1) if round_version(folder, number)]
             if round is not None and round != seen.number:
                 earlier = open_round_view(folder, round) if round in known else None
                 if earlier is None:
                     raise ConfigError(f"There is no map of round {round}.")
-                seen = earlier
+                seen = earlier.over(snapshot.labels.n_rows)
             return grid_map.map_points(server, snapshot, seen, known)
 
     @router.post("/selections")

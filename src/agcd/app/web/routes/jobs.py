@@ -18,11 +18,12 @@ from agcd.errors import ConfigError, StorageError
 
 LABEL_FILES = tuple(name for name in light_files() if not name.startswith("predictions"))
 """What there is before the first training."""
-MODEL_FILES = ("model.safetensors", "model.json", "model.onnx", "report.html")
+MODEL_FILES = ("model.safetensors", "model.json", "model.onnx", "MODEL_CARD.md", "report.html")
 """What the job "export" makes."""
 _TYPES = {
     ".csv": "text/csv; charset=utf-8",
     ".json": "application/json",
+    ".jsonl": "application/jsonl",
     ".xml": "application/xml",
     ".parquet": "application/octet-stream",
 }

@@ -36,6 +36,17 @@ function showCount(name, n, one, many) {
   setText(part(`${name}-word`), wordFor(n, one, many));
 }
 
+/** Say it when pictures come while one looks. */
+function announcePictures() {
+  /** @type {number | null} */
+  let before = null;
+  onState((state) => {
+    const nNew = before === null ? 0 : state.n_images - before;
+    if (nNew > 0) toast(`${plural(nNew, "new picture")} in the project.`);
+    before = state.n_images;
+  });
+}
+
 /** @param {Api["State"]} state */
 function showState(state) {
   showCount("answers", state.n_answers, "answer so far", "answers so far");
@@ -111,6 +122,7 @@ export function startStatusBar() {
   showSaving();
   guardUnsaved();
   announceFailures();
+  announcePictures();
   watchJob(showJob);
   refreshState().catch(() => {});
 }

@@ -5,7 +5,7 @@ import { Signal, whenKnown } from "./signal.js";
 
 const POLL_RUNNING_MS = 1000;
 const POLL_IDLE_MS = 5000;
-const ROUND_KINDS = new Set(["round", "start", "train"]);
+const ROUND_KINDS = new Set(["round", "start", "train", "grow"]);
 /** @type {Api["Job"]} */
 const STARTING = { state: "running", kind: null, stage: "starting", done: 0, total: 0, seconds: 0, left: null,
   error: null, loss: [] };

@@ -24,7 +24,8 @@ function picturesStep(state) {
       fact(state.n_seeds, "label known already", "labels known already"),
       fact(state.n_classes - state.n_novel, "known class", "known classes"),
       state.n_test ? fact(state.n_test, "kept for testing", "kept for testing") : null,
-      state.n_set_aside ? fact(state.n_set_aside, "set aside", "set aside") : null),
+      state.n_set_aside ? fact(state.n_set_aside, "set aside", "set aside") : null,
+      state.n_removed ? fact(state.n_removed, "removed", "removed") : null),
     state.health.length ? h("ul", { class: "health" }, state.health.map((line) => h("li", {}, line))) : null);
 }
 
