@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import agcd
 from agcd.cli import app, bench, main
 from agcd.errors import AgcdError
 from agcd.strategies import list_strategies
+from support.commands import command_names
 from support.datasets import toy_images
 from support.projects import make_project
 
@@ -149,16 +149,6 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, capsys:
         main()
     assert stopped.value.code == 130
     assert "run the same command again" in capsys.readouterr().err
-
-
-def command_names(group: typer.Typer, prefix: str) -> Iterator[str]:
-    """Every command as a user writes it, those of groups included."""
-    for command in group.registered_commands:
-        assert command.callback is not None
-        yield f"{prefix} {command.name or command.callback.__name__}"
-    for inner in group.registered_groups:
-        assert inner.typer_instance is not None
-        yield from command_names(inner.typer_instance, f"{prefix} {inner.name}")
 
 
 def test_every_command_is_documented_in_the_readme() -> None:

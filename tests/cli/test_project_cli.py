@@ -68,7 +68,7 @@ def test_the_loop_by_csv(tmp_path: Path) -> None:
     assert "round 1 is trained on 13 labels" in run("train", folder)
     assert "up to date" in run("train", folder)
     predicted = run("predict", folder, images / "green-square")
-    assert predicted.splitlines()[0] == "path,class,novel,probability,margin,problem"
+    assert predicted.splitlines()[0] == "path,class,known,by,probability,margin,slot,problem"
     assert len(predicted.splitlines()) == 4
     assert "predictions.csv" in run("export", folder, "--out", tmp_path / "out")
     assert "undone: 4 labels, 1 skip by ann" in run("undo", folder)
@@ -125,7 +125,7 @@ def test_a_mistake_in_init_is_one_sentence_and_nothing_is_written(
     for file, text in {
         "unknown": "path,label\nnowhere.png,a\n",
         "twice": f"path,label\n{green},a\n{green},b\n",
-        "nopath": "file,label\na,b\n",
+        "nopath": "where,label\na,b\n",
         "skip": f"path,label\n{green},Skip\n",
         "case": f"path,label\n{green},kite\n{blue},Kite\n",
     }.items():
@@ -188,7 +188,9 @@ def test_commands_out_of_turn_are_one_sentence(tmp_path: Path, monkeypatch: pyte
     assert "a project already" in refused(capsys, monkeypatch, "init", folder, "--images", images, *FAST)
     run("train", folder)
     assert "at least 1" in refused(capsys, monkeypatch, "query", folder, "-n", "0")
-    assert "not an image file" in refused(capsys, monkeypatch, "predict", folder, tmp_path / "gone.png")
+    assert "None of the given files is a usable image" in refused(
+        capsys, monkeypatch, "predict", folder, tmp_path / "gone.png"
+    )
     (folder / "agcd.toml").write_text("n_slots = 6\n")
     assert "where the images are" in refused(capsys, monkeypatch, "status", folder)
     (folder / "agcd.toml").write_text("images = [")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from agcd.cli.options import write_or_print
+from agcd.cli.options import tell_table
 from agcd.cli.terminal import PrintableStream, printable_output
 from agcd.words import printable
 from support.hostile import with_two_classes
@@ -123,7 +123,7 @@ def test_a_table_is_escaped_on_a_terminal_and_exact_in_a_pipe(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", below)
     with printable_output():
-        write_or_print({"path": [TITLE]}, None)
+        tell_table(False, "images", {"path": [TITLE]}, None)
     assert below.getvalue() == f"path\n{shown}\n"
 
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import typer
+
 from agcd import __version__
+from agcd.cli.options import JsonOption, tell
 
 
-def strategies() -> None:
+def strategies(as_json: JsonOption = False) -> None:
     """List the query strategies, each with the first line of its documentation."""
     from agcd.strategies import list_strategies
 
     listed = list_strategies()
     width = max(map(len, listed))
-    for name, line in listed.items():
-        print(f"{name:<{width}}  {line}")
+    facts = {"strategies": [{"name": name, "what": line} for name, line in listed.items()]}
+    tell(as_json, facts, (f"{name:<{width}}  {line}" for name, line in listed.items()))
 
 
-def version() -> None:
+def print_version(is_wanted: bool) -> None:
+    """``agcd --version``: what ``agcd version`` prints."""
+    if is_wanted:
+        version()
+        raise typer.Exit
+
+
+def version(as_json: JsonOption = False) -> None:
     """Print the version."""
-    print(__version__)
+    tell(as_json, {"version": __version__}, [__version__])

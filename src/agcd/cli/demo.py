@@ -32,4 +32,7 @@ def demo(
 
 def agcd_command() -> str:
     """How ``agcd`` is called from here: by its name where that works, else by its place."""
-    return "agcd" if shutil.which("agcd") else os.path.relpath(Path(sys.executable).parent / "agcd")
+    place = Path(sys.executable).parent / "agcd"
+    if shutil.which("agcd"):
+        return "agcd"
+    return os.path.relpath(place) if place.drive == Path.cwd().drive else str(place)

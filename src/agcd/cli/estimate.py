@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agcd.cli.options import CacheOption, SetOption, with_overrides
+from agcd.cli.options import CacheOption, JsonOption, SetOption, tell, with_overrides
 from agcd.io import default_cache
 
 
@@ -18,12 +18,10 @@ def estimate(
     labels: Annotated[int | None, typer.Option(help="Labels at the start; default those of the data.", min=0)] = None,
     set_: SetOption = None,
     measure: Annotated[bool, typer.Option("--measure", help="Measure this machine again.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print bytes and seconds as JSON.")] = False,
     cache: CacheOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what a project will take: disk, memory, and time for features, training, a round and a query."""
-    import json
-
     from agcd.app.sizing import sized, with_labels
     from agcd.engine import costs
     from agcd.engine.machine import this_machine
@@ -34,7 +32,5 @@ def estimate(
     config, size, dim = with_labels(sized(data, images, classes, with_overrides({}, set_ or []), load), labels)
     machine = this_machine(config, cache_dir, dim=dim, renew=measure)
     as_set, others = costs.estimate(size, config, machine), costs.what_if(size, config, machine)
-    if as_json:
-        print(json.dumps(costs.to_json(as_set) | {"what_if": {words: costs.to_json(c) for words, c in others}}))
-    else:
-        print(costs.table([("as set", as_set), *others]))
+    facts = costs.to_json(as_set) | {"what_if": {words: costs.to_json(c) for words, c in others}}
+    tell(as_json, facts, [costs.table([("as set", as_set), *others])])

@@ -8,16 +8,22 @@ from typing import Annotated
 
 import typer
 
-from agcd.cli.options import ProjectArgument
+from agcd.cli.options import JsonAnywhere, JsonOption, ProjectArgument, tell
+from agcd.words import typed
 
-app = typer.Typer(help="Who may log in to the page, with which role.")
+
+class _PeopleCommands(JsonAnywhere):
+    n_arguments = 1
+
+
+app = typer.Typer(cls=_PeopleCommands, help="Who may log in to the page, with which role.")
 NameArgument = Annotated[str, typer.Argument(help="The name under which the person logs in and answers.")]
 RoleOption = Annotated[str, typer.Option(help="view: look; label: answer too; manage: train and change classes too.")]
 RoleArgument = Annotated[str, typer.Argument(help="view, label or manage.")]
 
 
 @app.callback(invoke_without_command=True)
-def people(context: typer.Context, folder: ProjectArgument) -> None:
+def people(context: typer.Context, folder: ProjectArgument, as_json: JsonOption = False) -> None:
     """List the people of a project; add, remove, role and reset change them, also while it is served."""
     context.obj = folder
     if context.invoked_subcommand is not None:
@@ -25,50 +31,50 @@ def people(context: typer.Context, folder: ProjectArgument) -> None:
     from agcd.app.web.people import people_of
 
     listed = people_of(folder)
-    for person in listed:
-        print(f"{person.role.value:<6}  {person.name}")
-    if not listed:
-        print(f"nobody yet; agcd people {folder} add NAME lets somebody in")
+    lines = [f"{person.role.value:<6}  {person.name}" for person in listed]
+    nobody = [f"nobody yet; agcd people {typed(folder)} add NAME lets somebody in"]
+    facts = [{"name": person.name, "role": person.role.value} for person in listed]
+    tell(as_json, {"people": facts}, lines or nobody)
 
 
 @app.command()
-def add(context: typer.Context, name: NameArgument, role: RoleOption = "label") -> None:
+def add(context: typer.Context, name: NameArgument, role: RoleOption = "label", as_json: JsonOption = False) -> None:
     """Let somebody in, with a random password or the one in AGCD_PASSWORD."""
     from agcd.app.web.people import add_person, role_named
 
     chosen = _chosen()
     password = add_person(_folder(context), name, role_named(role), chosen)
-    print(f"{name} may log in with the role {role}")
-    _tell(password, chosen)
+    facts = {"name": name, "role": role, "password": None if chosen else password}
+    tell(as_json, facts, [f"{name} may log in with the role {role}", _password_line(password, chosen)])
 
 
 @app.command()
-def remove(context: typer.Context, name: NameArgument) -> None:
+def remove(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
     """Let somebody in no longer: they are logged out at once, and their answers stay."""
     from agcd.app.web.people import remove_person
 
     remove_person(_folder(context), name)
-    print(f"{name} may no longer log in; the answers stay")
+    tell(as_json, {"name": name}, [f"{name} may no longer log in; the answers stay"])
 
 
 @app.command()
-def role(context: typer.Context, name: NameArgument, role: RoleArgument) -> None:
+def role(context: typer.Context, name: NameArgument, role: RoleArgument, as_json: JsonOption = False) -> None:
     """Give a person another role, from the next click on."""
     from agcd.app.web.people import change_role, role_named
 
     change_role(_folder(context), name, role_named(role))
-    print(f"{name} now has the role {role}")
+    tell(as_json, {"name": name, "role": role}, [f"{name} now has the role {role}"])
 
 
 @app.command()
-def reset(context: typer.Context, name: NameArgument) -> None:
+def reset(context: typer.Context, name: NameArgument, as_json: JsonOption = False) -> None:
     """Give a person a new password, random or the one in AGCD_PASSWORD, and log them out everywhere."""
     from agcd.app.web.people import reset_password
 
     chosen = _chosen()
     password = reset_password(_folder(context), name, chosen)
-    print(f"{name} has a new password")
-    _tell(password, chosen)
+    facts = {"name": name, "password": None if chosen else password}
+    tell(as_json, facts, [f"{name} has a new password", _password_line(password, chosen)])
 
 
 def _folder(context: typer.Context) -> Path:
@@ -81,5 +87,5 @@ def _chosen() -> str | None:
     return os.environ.get("AGCD_PASSWORD") or None
 
 
-def _tell(password: str, chosen: str | None) -> None:
-    print("password: the one in AGCD_PASSWORD" if chosen else f"password, shown only now: {password}")
+def _password_line(password: str, chosen: str | None) -> str:
+    return "password: the one in AGCD_PASSWORD" if chosen else f"password, shown only now: {password}"

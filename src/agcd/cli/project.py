@@ -3,37 +3,93 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agcd.cli.options import (
     AddressOption,
+    AllowOutsideOption,
+    ClassLevelOption,
     EngineOption,
+    FollowLinksOption,
+    FormatOption,
+    JsonOption,
     ProcessesOption,
     ProjectArgument,
     SetOption,
     TableOption,
+    YesOption,
     every_second,
+    plain_value,
+    tell,
+    tell_table,
     with_overrides,
-    write_or_print,
+    with_paths_read,
 )
+from agcd.errors import DataError
+from agcd.words import count, typed
+
+if TYPE_CHECKING:
+    from agcd.data.reading import Choice, Choose
 
 
 def init(
     folder: ProjectArgument,
-    images: Annotated[Path, typer.Option(help="A folder of images (class folders are labels), or a manifest.")],
+    images: Annotated[Path, typer.Option(help="A folder (class folders are labels), a list of images, or an archive.")],
     labels: Annotated[Path | None, typer.Option(help="CSV with path and label, in place of class folders.")] = None,
     classes: Annotated[int | None, typer.Option(help="Classes to look for, known and unknown together.")] = None,
+    class_level: ClassLevelOption = None,
+    follow_links: FollowLinksOption = False,
+    allow_outside: AllowOutsideOption = False,
+    yes: YesOption = False,
     set_: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Make a project from a folder of images, and print the health of the images."""
+    """Make a project from images: say what they were understood to be, and how healthy they are."""
     from agcd.app.project import Project
+    from agcd.app.status import status_of
+    from agcd.data.reading import SourceOptions
 
     values = with_overrides({}, set_ or [])
-    Project.create(folder, images, labels, classes, values, print).close()
-    print(f"next: agcd serve {folder} (or, without a browser, agcd train {folder})")
+    options = SourceOptions(class_level, follow_links, allow_outside)
+    lines: list[str] = []
+    say = lines.append if as_json else print
+    with Project.create(folder, images, labels, classes, values, say, options, choosing(yes)) as project:
+        status = status_of(project)
+    counts = ("n_images", "n_seeds", "n_classes", "n_test", "n_set_aside")
+    facts = {"folder": folder, **{name: getattr(status, name) for name in counts}, "lines": lines}
+    tell(as_json, facts, [f"next: agcd serve {folder} (or, without a browser, agcd train {folder})"])
+
+
+def choosing(yes: bool) -> Choose:
+    """How one of several readings of a source is chosen: the first, or as people say, where there are any."""
+    from agcd.data.reading import refuse_doubt, take_first
+
+    return take_first if yes else ask_which if has_terminal() else refuse_doubt
+
+
+def has_terminal() -> bool:
+    """Whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def ask_which(source: Path, doubts: Sequence[str], choices: Sequence[Choice]) -> Choice:
+    """Which reading is meant, asked in the terminal; Enter takes the first."""
+    for doubt in doubts:
+        print(f"not sure: {doubt}")
+    for number, choice in enumerate(choices, start=1):
+        print(f"  {number}  read it as {choice.words}")
+    print("  0  stop here")
+    while True:
+        said = typer.prompt("which one?", default="1").strip()
+        if said == "0":
+            raise DataError(f"Nothing was made of {source}: change it, or say --class-level N.")
+        if said.isdecimal() and int(said) <= len(choices):
+            return choices[int(said) - 1]
+        print(f"a number from 0 to {len(choices)} is expected")
 
 
 def train(
@@ -45,6 +101,7 @@ def train(
     rendezvous: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where these machines find each other.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Train the next round of a project; continues what was broken off."""
     from agcd.app.model import train as train_round
@@ -57,21 +114,22 @@ def train(
             project, lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr)
         )
         estimate = None if project.config.n_slots else project.estimated_classes()
-    if not done.is_new:
-        print(f"round {done.round} is up to date: there are no new labels to learn from")
+    metrics = done.metrics
+    facts = {name: metrics[name] for name in ("n_labels", "n_classes", "n_slots", "agreement", "seconds")}
+    facts |= {"number": done.round, "is_new": done.is_new, "n_answers": metrics["n_queried"], "estimate": estimate}
+    if done.is_new:
+        line = f"round {done.round} is trained on {metrics['n_labels']} labels of {metrics['n_classes']} classes"
     else:
-        print(
-            f"round {done.round} is trained on {done.metrics['n_labels']} labels of {done.metrics['n_classes']} classes"
-        )
-    if estimate:
-        print(f"looked for {estimate.words()}")
-    print(f"next: agcd query {folder} -n 20 --out questions.csv")
+        line = f"round {done.round} is up to date: there are no new labels to learn from"
+    found = [f"looked for {estimate.words()}"] if estimate else []
+    tell(as_json, facts, [line, *found, f"next: agcd query {typed(folder)} -n 20 --out questions.csv"])
 
 
 def query(
     folder: ProjectArgument,
     n: Annotated[int | None, typer.Option("-n", help="Questions; default one per class to be found.")] = None,
     out: TableOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the images worth asking about as CSV, with an empty column for the labels."""
     from agcd.app.answers import question_table
@@ -79,10 +137,10 @@ def query(
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        write_or_print(question_table(ask(project, n), project.paths), out)
+        tell_table(as_json, "questions", question_table(ask(project, n), project.paths), out, "csv")
 
 
-def status(folder: ProjectArgument) -> None:
+def status(folder: ProjectArgument, as_json: JsonOption = False) -> None:
     """Say what is labelled, asked and trained, and how good the names are."""
     from agcd.app.figures import figures_of
     from agcd.app.project import Project
@@ -90,19 +148,27 @@ def status(folder: ProjectArgument) -> None:
 
     with Project.open(folder) as project:
         snapshot = project.snapshot()
-        print("\n".join(status_of(project, snapshot).lines()))
-        figures = figures_of(snapshot)
-        if figures:
-            print("\n".join([f"names    {figures.headline}", *(f"  {line}" for line in figures.sentences)]))
+        found, figures = status_of(project, snapshot), figures_of(snapshot)
+    lines, words = found.lines(), {}
+    if figures:
+        lines += [f"names    {figures.headline}", *(f"  {line}" for line in figures.sentences)]
+        words = {"headline": figures.headline, "sentences": figures.sentences}
+    counts = {"n_classes": found.n_classes, "n_novel": found.n_novel}
+    tell(as_json, plain_value(found) | counts | {"figures": figures and plain_value(figures) | words}, lines)
 
 
 def predict(
     folder: ProjectArgument,
-    new_images: Annotated[list[Path], typer.Argument(help="One folder, or image files.")],
+    new_images: Annotated[list[Path], typer.Argument(help="Folders and image files; - reads paths, one a line.")],
     out: TableOption = None,
+    format_: FormatOption = None,
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="Paths that are read end in NUL, as of find -print0.")
+    ] = False,
     engine: EngineOption = "local",
     address: AddressOption = None,
     processes: ProcessesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Name the classes of new images."""
     from agcd.app.model import predict as predict_images
@@ -111,32 +177,40 @@ def predict(
 
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes)
-        write_or_print(predict_images(project, new_images), out)
+        table = predict_images(project, with_paths_read(new_images, null))
+    n_problems = sum(problem is not None for problem in table["problem"])
+    if n_problems:
+        print(f"{count(n_problems, 'image')} could not be used: 'problem' says why", file=sys.stderr)
+    tell_table(as_json, "images", table, out, format_)
 
 
 def report(
     folder: ProjectArgument,
     out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("agcd-report"),
+    as_json: JsonOption = False,
 ) -> None:
     """Write a page about a project: rounds, classes, maps, and what a blind audit says."""
     from agcd.app.project import Project
     from agcd.app.report import write_project_report
 
     with Project.open(folder) as project:
-        print(write_project_report(project, out))
+        made = write_project_report(project, out)
+    tell(as_json, {"out": made}, [str(made)])
 
 
 def export(
     folder: ProjectArgument,
     out: Annotated[Path, typer.Option(help="Folder for labels, predictions and the classifier.")],
     onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, from pixels to class names.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write the labels (CSV, Parquet, COCO, Label Studio), the predictions for all images, and the classifier."""
+    """Write labels and predictions (CSV, JSONL, Parquet, COCO, FiftyOne, Label Studio) and the classifier."""
     from agcd.app.export.files import export_all
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        print("\n".join(str(path) for path in export_all(project, out, onnx=onnx)))
+        files = export_all(project, out, onnx=onnx)
+    tell(as_json, {"out": out, "files": [path.name for path in files]}, map(str, files))
 
 
 def sort(
@@ -146,6 +220,7 @@ def sort(
     only_checked: Annotated[
         bool, typer.Option("--only-checked", help="Only pictures whose class a person said or accepted.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Sort the pictures into a folder per class; the originals stay as they are, and running again updates."""
     from agcd.app.export.folders import checked_way, sort_into_folders
@@ -155,4 +230,4 @@ def sort(
         done = sort_into_folders(
             project, out, checked_way(how), only_checked=only_checked, progress=every_second("pictures")
         )
-    print(done.sentence())
+    tell(as_json, plain_value(done) | {"sentence": done.sentence()}, [done.sentence()])

@@ -33,10 +33,14 @@ def serve(
     by_hand: Annotated[
         bool, typer.Option("--by-hand", help="Start no work by itself: scripts that train in explicit rounds do it.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Add pictures that appear in the project's folder of images meanwhile.")
+    ] = False,
 ) -> None:
     """Open the labelling page: label, name classes, train and download in the browser."""
     from agcd.app.web.addresses import Address
     from agcd.app.web.serve import serve as serve_project
 
     address = Address(host, port, allow_remote, tuple(name or ()), certificate, key, behind_proxy, proxy=proxy_address)
-    serve_project(folder, address, password=os.environ.get("AGCD_PASSWORD") or None, trains_itself=not by_hand)
+    password = os.environ.get("AGCD_PASSWORD") or None
+    serve_project(folder, address, password=password, trains_itself=not by_hand, watches=watch)

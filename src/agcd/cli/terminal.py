@@ -5,6 +5,8 @@ Everything printed or logged goes through one place, which writes control charac
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -44,12 +46,25 @@ class PrintableStream:
 def printable_output() -> Iterator[None]:
     """Meanwhile nothing that is printed can steer the terminal, nor can the traceback that may follow."""
     before = sys.stdout, sys.stderr
+    for stream in before:
+        _take_every_letter(stream)
     sys.excepthook = _print_traceback
     sys.stdout, sys.stderr = (cast(TextIO, PrintableStream(stream)) for stream in before)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def _take_every_letter(stream: TextIO) -> None:
+    """No letter of a name is a reason to fail: Windows writes files in the code page of the country, and UTF-8 is what
+    other programs read. A terminal gets what it can show."""
+    if not isinstance(stream, io.TextIOWrapper) or stream.encoding.lower().replace("-", "") == "utf8":
+        return
+    if stream.isatty() or "PYTHONIOENCODING" in os.environ:
+        stream.reconfigure(errors="backslashreplace")
+    else:
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
