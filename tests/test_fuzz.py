@@ -25,11 +25,11 @@ from PIL import Image
 
 from agcd.app.answers import read_answers
 from agcd.app.create import read_settings
-from agcd.app.export.label_studio import parse_label_studio
 from agcd.data import images
 from agcd.data.arrays import from_npz
 from agcd.data.images import FORMATS, ImageError, decode, header, probe, thumbnail
-from agcd.data.manifest import from_manifest
+from agcd.data.label_studio import parse_label_studio
+from agcd.data.sources import load_dataset
 from agcd.errors import AgcdError
 from support.hostile import encoded, many_scans, wide_tile_tiff
 from support.mutants import mutants
@@ -62,6 +62,8 @@ def valid_pictures(kind: str) -> list[bytes]:
         ],
         "GIF": [(palette, {"save_all": True, "append_images": [frame.convert("P")]})],
         "BMP": [(palette, {}), (colours.convert("1"), {})],
+        "AVIF": [(colours.convert("RGBA"), {"speed": 10})],
+        "JPEG2000": [(grey16, {}), (colours.convert("RGBA"), {"irreversible": True})],
     }
     made = {"JPEG": [many_scans(3, 32)], "TIFF": [wide_tile_tiff(64)]}.get(kind, [])
     return [encoded(colours, kind), *(encoded(image, kind, **options) for image, options in odd[kind]), *made]
@@ -156,6 +158,13 @@ TASKS = [
     {"path": "b.png", "choice": "dog"},
 ]  # fmt: skip
 PATHS = ("a.png", "b.png")
+COCO = {
+    "images": [{"id": 1, "file_name": "a.png"}, {"id": 2, "file_name": "b.png"}],
+    "annotations": [{"image_id": 1, "category_id": 3}],
+    "categories": [{"id": 3, "name": "x"}],
+}
+FIFTYONE = {"classes": ["x"], "labels": {"a": 0, "b": None}}
+RECORDS = [{"path": "a.png", "label": 3}, {"path": "b.png", "label": None}]
 
 
 def _read_label_studio(file: Path) -> object:
@@ -163,8 +172,10 @@ def _read_label_studio(file: Path) -> object:
 
 
 READERS: dict[str, tuple[Callable[[Path], object], list[bytes]]] = {
-    "manifest.csv": (from_manifest, [b"path,label,split\na.png,x,train\nb.png,,test\n", b'path;label\n\'=a.png;"x"\n']),
-    "manifest.parquet": (from_manifest, [parquet()]),
+    "manifest.csv": (load_dataset, [b"path,label,split\na.png,x,train\nb.png,,test\n", b'path;label\n\'=a.png;"x"\n']),
+    "manifest.parquet": (load_dataset, [parquet()]),
+    "list.jsonl": (load_dataset, [b'{"file_name": "a.png", "label": "x"}\n{"file_name": "b.png"}\n']),
+    "list.json": (load_dataset, [json.dumps(value).encode() for value in (COCO, FIFTYONE, TASKS, RECORDS)]),
     "embeddings.npz": (from_npz, [npz()]),
     "agcd.toml": (
         read_settings,
@@ -225,6 +236,9 @@ def test_damaged_files_are_read_or_refused_for_as_long_as_told(name: str, folder
         ("agcd.toml", b"\xff\xfe"),
         ("answers.csv", b"row,label\n" + b"9" * 5000 + b",cat\n"),
         ("tasks.json", b"[" * 100_000),
+        ("list.json", b'[{"path": "\\ud800.png"}]'),
+        ("list.json", b'{"images": [], "categories": [{"id": [1]}], "annotations": [{"category_id": {}}]}'),
+        ("list.jsonl", b'{"path": ["a.png"]}'),
         ("tasks.json", b"[" + b"9" * 5000 + b"]"),
         ("manifest.csv", b"path,label\n" + b"x" * 200_000 + b",a\n"),
         ("manifest.parquet", parquet().replace(b"split", b"sp\xecit")),

@@ -15,9 +15,9 @@ import agcd
 
 ROOT = Path(agcd.__file__).parent
 LIBRARY: list[set[str]] = [
-    {"types", "errors", "rng"},
+    {"types", "errors", "rng", "processes"},
     {"io", "arrays", "assignment", "words"},
-    {"provenance"},
+    {"provenance", "known_weights", "fetch_weights"},
     {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting", "evidence", "run_files"},
     {"beliefs", "accuracy"},
     {"asking"},
@@ -27,21 +27,23 @@ LIBRARY: list[set[str]] = [
     {"training"},
     {"run_store", "engine"},
     {"session", "report"},
+    {"estimator"},
     {"api"},
     {"app", "lab"},
     {"cli"},
 ]
 APP: list[set[str]] = [
-    {"store", "strict_json"},
-    {"labels"},
+    {"image_paths", "store"},
+    {"labels", "row_log"},
     {"label_log"},
     {"questions", "rounds"},
+    {"round_files"},
     {"live", "live_rows"},
     {"live_questions", "snapshot"},
     {"create"},
     {"project"},
     {"answers", "figures", "model", "second_look", "sizing", "status"},
-    {"export", "report"},
+    {"export", "growth", "report"},
     {"jobs"},
     {"backup", "check", "work"},
     {"web"},

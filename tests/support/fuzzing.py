@@ -143,7 +143,7 @@ class _Home:
             return self.rng.choice(list(snapshot.groups.values())).key
 
 
-def _begin_nothing(jobs: Jobs, kind: Any, n_questions: int | None, lock: int) -> JobState:
+def _begin_nothing(jobs: Jobs, kind: Any, n_questions: int | None) -> JobState:
     """As a job whose process dies at once."""
     state = JobState("running", kind, "starting")
     write_job(jobs.folder, state)

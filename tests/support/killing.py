@@ -19,7 +19,7 @@ import httpx2
 import numpy as np
 
 from agcd.app.jobs import JobState, read_job
-from agcd.app.rounds import has_round_view
+from agcd.app.round_files import round_version
 from agcd.app.store.events import new_uid
 
 PATIENCE = 120.0
@@ -124,7 +124,7 @@ class Child:
         return "training" in self.job.stage
 
     def is_drawing(self) -> bool:
-        return self.number > 0 and not has_round_view(self.project, self.number - 1)
+        return self.number > 0 and not round_version(self.project, self.number - 1)
 
     def is_asking(self) -> bool:
         return self.job.stage == "choosing questions"

@@ -100,6 +100,7 @@ THREATS: dict[str, list[str]] = {
     "hostile archives": [
         "app/test_backup.py::test_a_hostile_backup",
         "app/test_backup.py::test_a_damaged_backup",
+        "data/test_archives.py",
         "lab/test_published_fine_grained.py::test_a_member_outside",
         "lab/test_published_fine_grained.py::test_links_and_devices",
         "lab/test_published_fine_grained.py::test_an_archive_that_would_fill",
