@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from pathlib import Path
 
 from playwright.sync_api import Browser, Route, expect
@@ -23,6 +25,7 @@ from support.browsers import (
 from support.servers import trained_project
 
 SAVED = "#strip-saved"
+WHAT_IS_KNOWN = re.compile("/api/v1/(job|state)$")
 
 
 def test_browsers_of_one_or_two_people_never_get_the_same_picture(site: Site) -> None:
@@ -160,6 +163,23 @@ def hostile_project(folder: Path) -> Path:
         train(project)
         ask(project, 6)
     return path
+
+
+def test_training_cannot_be_pressed_before_the_page_knows_whether_there_is_something_to_learn(site: Site) -> None:
+    page, told = site.page, threading.Event()
+    waiting: list[Route] = []
+    answer(page, "1")
+    page.route(WHAT_IS_KNOWN, lambda route: route.continue_() if told.is_set() else waiting.append(route))
+    page.goto(f"{site.server.url}/rounds")
+    learn = page.get_by_role("button", name="Learn from my answers now")
+    expect(learn).to_be_disabled()
+    place = learn.bounding_box()
+    told.set()
+    for route in waiting:
+        route.continue_()
+    expect(page.get_by_text("1 answer waits to be learned from.")).to_be_visible()
+    expect(learn).to_be_enabled()
+    assert learn.bounding_box() == place
 
 
 def test_nothing_jumps_while_a_round_is_trained(site: Site) -> None:

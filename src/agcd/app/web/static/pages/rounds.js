@@ -60,6 +60,7 @@ class TrainBox {
 
   constructor() {
     this.element.classList.add("train-panel");
+    this.update({}); // before anything is known the button does nothing, and looks so
   }
 
   get isRunning() {
