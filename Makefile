@@ -77,7 +77,7 @@ bench-runs/cifar10:
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,onnx,ray,heif,dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,onnx,ray,heif,text,dev]"
 	touch $(STAMP)
 
 # For a release. The tools live apart, so that they are in none of what they list.

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import agcd.api
 from agcd import ActiveDiscovery
-from agcd.errors import ConfigError, DataError
+from agcd.errors import ConfigError, DataError, WeightsError
 from agcd.training import TRAINERS
 from support.datasets import toy_images
 
@@ -126,6 +127,31 @@ def test_an_estimator_of_images_is_saved_with_its_backbone_named(tmp_path: Path)
     with pytest.raises(DataError, match="query needs the samples"):
         loaded.query(1)
     np.testing.assert_array_equal(ActiveDiscovery.load(tmp_path / "model", paths).query(3), model.query(3))
+
+
+CARDS = ("Where is my new card?", "My card has not arrived", "When will the card come in the post?")
+TOP_UPS = ("How do I top up?", "Can I top up with my bank account?", "My top up did not work")
+THEFTS = ("Somebody has stolen my phone", "My phone was stolen on the train", "A thief took my phone")
+
+
+def test_texts_are_discovered_saved_and_named(tmp_path: Path) -> None:
+    texts = pd.Series([*CARDS, *TOP_UPS, *THEFTS])
+    y = ["card", "card", None, "top up", "top up", None, None, None, None]
+    model = make_estimator(n_classes=3, cache_dir=tmp_path / "cache").fit(texts, y)
+    assert model.labels_[:6].tolist() == ["card"] * 3 + ["top up"] * 3
+    model = model.teach([6], ["theft"])
+    assert model.predict(["they stole my telephone", "How can I top up my account?"]).tolist() == ["theft", "top up"]
+    model.save(tmp_path / "bank.safetensors")
+    again = ActiveDiscovery.load(tmp_path / "bank.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(texts), model.predict_proba(texts))
+
+
+def test_an_estimator_of_texts_refuses_another_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_estimator(n_classes=2, cache_dir=tmp_path).fit([*CARDS, *TOP_UPS])
+    model.save(tmp_path / "bank.safetensors")
+    monkeypatch.setattr("agcd.features.text_encoders._WINDOWS", 1)  # it reads less of long texts
+    with pytest.raises(WeightsError, match="another encoder"):
+        ActiveDiscovery.load(tmp_path / "bank.safetensors")
 
 
 def test_an_image_that_cannot_be_decoded_has_no_label(tmp_path: Path) -> None:

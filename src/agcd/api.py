@@ -19,7 +19,7 @@ from agcd.data.arrays import from_arrays
 from agcd.errors import ConfigError, DataError
 from agcd.estimator.files import plain_parameters, read_saved, write_saved
 from agcd.estimator.labels import known_labels, slot_labels, taught_labels
-from agcd.estimator.samples import image_paths, image_rows, table
+from agcd.estimator.samples import image_or_text_rows, table
 from agcd.features import open_features
 from agcd.features.remembered import RememberedRows, remembered
 from agcd.features.rows import RowFeatures
@@ -37,8 +37,9 @@ _N_CLASSES_WITHOUT_LABELS = 8
 class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Discover the classes of a partly labelled pool, and ask for the labels that help most.
 
-    Samples are embeddings (n_samples, n_features) or image paths. A label is missing where it is None, NaN, pandas' NA
-    or NaT, masked, −1, "" or "-1"; all others are text, whole numbers or truth values, of one kind, and come back so.
+    Samples are embeddings (n_samples, n_features), image paths or texts. A label is missing where it is None, NaN,
+    pandas' NA or NaT, masked, −1, "" or "-1"; all others are text, whole numbers or truth values, of one kind, and come
+    back so.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     trainer : how it learns: "simgcd", "mugcd", "pim", "gcd", "logistic" or "label_spreading". None: what ``settings``
         say, else "simgcd".
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
-    cache_dir : where features of images are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
+    cache_dir : where features of images and texts are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
     random_state : int, RandomState or None.
     verbose : 1 tells every epoch on the error stream.
 
@@ -101,7 +102,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         self.verbose = verbose
 
     def fit(self, X: Any, y: ArrayLike | Sequence[Any] | None = None) -> Self:
-        """Train on ``X``, embeddings or image paths; what is missing in ``y`` is unlabelled."""
+        """Train on ``X``, embeddings, image paths or texts; what is missing in ``y`` is unlabelled."""
         config = self._config()
         dataset = self._dataset(X, fit=True)
         known, y_class = known_labels(y, dataset.n_rows)
@@ -248,9 +249,9 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         return self._session
 
     def _dataset(self, X: Any, *, fit: bool) -> Dataset:
-        paths = image_paths(X)
-        if paths is not None:
-            return image_rows(paths)
+        found = image_or_text_rows(X)
+        if found is not None:
+            return found
         try:
             values = validate_data(
                 self,

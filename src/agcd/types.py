@@ -51,8 +51,8 @@ class Looks:
 class Dataset:
     """What a source found: items, the labels that are known, and which rows are for testing only.
 
-    Exactly one of ``paths`` (images) and ``x`` (embeddings, n × d) is given. ``keys`` identify the content of
-    each row, so that features are computed once per content whatever the file is called.
+    Exactly one of ``paths`` (images), ``texts`` and ``x`` (embeddings, n × d) is given. ``keys`` identify the content
+    of each row, so that features are computed once per content whatever the file is called.
     """
 
     name: str
@@ -65,6 +65,9 @@ class Dataset:
     quarantine: tuple[Quarantined, ...] = ()
     looks: Looks | None = None
     """None where pictures were not decoded yet."""
+    texts: tuple[str, ...] | None = None
+    where: tuple[str, ...] | None = None
+    """Where each text comes from, unique: ``file.csv:17``, an id, or a path."""
 
     @property
     def n_rows(self) -> int:

@@ -36,16 +36,16 @@ def from_arrays(
     it and names must be in it; without, the classes are the labels that occur, sorted.
     """
     x_train = _matrix(x, "x")
-    labels = _labels(y, len(x_train), "y")
+    labels = as_labels(y, len(x_train), "y")
     parts = [x_train]
     if x_test is not None:
         parts.append(_matrix(x_test, "x_test"))
-        labels += _labels(y_test, len(parts[1]), "y_test")
+        labels += as_labels(y_test, len(parts[1]), "y_test")
         if parts[1].shape[1] != x_train.shape[1]:
             raise DataError(f"x has {x_train.shape[1]} columns but x_test has {parts[1].shape[1]}.")
     elif y_test is not None:
         raise DataError("y_test is given without x_test.")
-    names, y_class = _number(labels, classes)
+    names, y_class = number_labels(labels, classes)
     stacked = np.concatenate(parts)
     is_test = np.arange(len(stacked)) >= len(x_train)
     keys = tuple(digest_bytes(row.tobytes()) for row in stacked)
@@ -111,7 +111,7 @@ def _matrix(values: ArrayLike, what: str) -> FloatArray:
     return array
 
 
-def _labels(y: ArrayLike | None, n: int, what: str) -> list[Label]:
+def as_labels(y: ArrayLike | None, n: int, what: str) -> list[Label]:
     """Labels one by one, unlabelled as −1."""
     if y is None:
         return [UNLABELLED] * n
@@ -142,7 +142,7 @@ def _label(value: Any, what: str) -> Label:
     raise DataError(f"{what} holds {value!r}; a class name, a class number or −1 is expected.")
 
 
-def _number(labels: list[Label], classes: Sequence[str] | None) -> tuple[tuple[str, ...], IntArray]:
+def number_labels(labels: Sequence[Label], classes: Sequence[str] | None) -> tuple[tuple[str, ...], IntArray]:
     """Class names and the class of every label, by its place among them."""
     given = {label for label in labels if label != UNLABELLED}
     if len({type(label) for label in given}) > 1:

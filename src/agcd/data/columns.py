@@ -1,4 +1,4 @@
-"""The columns of lists of images as people name them: one table of names for every kind of list."""
+"""The columns of lists as people name them: one table of names for lists of images, and one for texts."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split", "set", "subset", "partition"),
 }
 """What a column may be called, the likeliest first; upper case, spaces and hyphens do not matter."""
+TEXT_NAMES: dict[str, tuple[str, ...]] = {
+    "text": (
+        *("text", "texts", "sentence", "utterance", "content", "body", "message", "question", "query", "document"),
+        *("review", "comment", "tweet", "post", "ticket", "abstract", "description", "headline", "title", "subject"),
+        *("review_text", "review_body", "comment_text", "full_text", "raw_text", "clean_text", "prompt", "input"),
+    ),
+    "label": (*NAMES["label"], "intent", "topic", "tag", "label_text"),
+    "split": NAMES["split"],
+    "id": ("id", "uid", "key"),
+}
+"""The same for texts, which are rows themselves and no files."""
+_NAMELESS = frozenset({"", "unnamed:_0"})
+"""How pandas writes the numbers of its rows."""
 SECOND = "second label"
 """A further column that may name the classes: often the number of the class, or a wider one."""
 
@@ -33,9 +46,7 @@ def standard_names(source: object, columns: Sequence[str], needed: Sequence[str]
     for standard, spellings in NAMES.items():
         present = [spelling for spelling in spellings if spelling in folded]
         for spelling in present[:1]:
-            if (n := folded.count(spelling)) > 1:
-                raise DataError(f"{source} has {n} columns called {spelling!r}; one is expected.")
-            names[folded.index(spelling)] = standard
+            names[_place(source, folded, spelling)] = standard
         if standard == "label" and len(present) > 1:
             names[folded.index(present[1])] = SECOND
     for standard in needed:
@@ -43,6 +54,73 @@ def standard_names(source: object, columns: Sequence[str], needed: Sequence[str]
             spelled = ", ".join(NAMES[standard][1:])
             raise DataError(f"{source} has no column {standard!r} (or {spelled}); {columns_there(folded)}.")
     return names
+
+
+def text_names(
+    source: object, columns: Sequence[str], column: str | None = None, label_column: str | None = None
+) -> list[str]:
+    """``columns`` with those that we read called ``text``, ``label``, ``split`` and ``id``, and all others "".
+
+    ``column`` and ``label_column`` are those that somebody asked for. Where no name tells the texts, they are in the
+    only column that can hold them.
+    """
+    folded = [_folded(name) for name in columns]
+    names = [""] * len(folded)
+    for standard, option, wanted in (("text", "--column", column), ("label", "--label-column", label_column)):
+        if wanted is not None:
+            place = _asked_place(source, folded, option, wanted)
+            if names[place]:
+                raise DataError(f"--column and --label-column both name {wanted!r} of {source}; two are expected.")
+            names[place] = standard
+    for standard, spellings in TEXT_NAMES.items():
+        present = [word for word in spellings if word in folded and not names[folded.index(word)]]
+        if standard in names or not present:
+            continue
+        names[_place(source, folded, present[0])] = standard
+        if standard == "label" and len(present) > 1:
+            names[folded.index(present[1])] = SECOND
+    if "text" not in names:
+        names[_only_place(source, folded, names)] = "text"
+    return names
+
+
+def other_texts(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns that may hold texts by their names, but were not taken."""
+    pairs = zip(columns, names, strict=True)
+    return [column for column, name in pairs if not name and _folded(column) in TEXT_NAMES["text"]]
+
+
+def is_text_name(column: str) -> bool:
+    return _folded(column) in TEXT_NAMES["text"]
+
+
+def _place(source: object, folded: Sequence[str], name: str) -> int:
+    """Where the one column with this name is."""
+    if (n := folded.count(name)) > 1:
+        raise DataError(f"{source} has {n} columns called {name!r}; one is expected.")
+    return folded.index(name)
+
+
+def _asked_place(source: object, folded: Sequence[str], option: str, wanted: str) -> int:
+    if _folded(wanted) not in folded:
+        raise DataError(f"{source} has no column {wanted!r}; {columns_there(folded)}: give one of them with {option}.")
+    return _place(source, folded, _folded(wanted))
+
+
+def _only_place(source: object, folded: Sequence[str], names: Sequence[str]) -> int:
+    """The one column that is left for the texts, or the only one at all."""
+    if not any(folded):
+        raise DataError(f"{source} names no columns; one called 'text' is expected.")
+    rest = [place for place, name in enumerate(names) if not name and folded[place] not in _NAMELESS]
+    if len(folded) == 1:
+        return 0
+    if len(rest) == 1:
+        return rest[0]
+    spelled = ", ".join(TEXT_NAMES["text"][:6])
+    raise DataError(
+        f"{source} has no column of texts ({spelled} …); {columns_there(folded)}: give one of them with --column, or "
+        "name the columns in the first line."
+    )
 
 
 def _folded(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,8 +39,7 @@ def read_folder(
     if not root.is_dir():
         raise DataError(f"There is no folder at {root}: a folder with one subfolder of images per class is expected.")
     found = found or walk(root, options)
-    layout, doubts = _decide(root, found.files, options, choose)
-    _refuse_twin_names(root, {layout.class_folder(parts) for parts in found.files})
+    layout, doubts, tree = understand(root, found.files, options, choose)
     if found.n_other:
         _log.info("%s: %d files that are not images were passed over", root, found.n_other)
     expected = f"{root} holds no usable image: one subfolder of images per class is expected"
@@ -50,18 +49,26 @@ def read_folder(
     ]
     name = root.resolve().name
     dataset = image_dataset(name, items, found.quarantine, otherwise=expected, look=options.look, skip=options.skip)
-    tree = (*_summary(layout, found.files), *_tree(layout, found.files))
     return Reading(dataset, root, tree, doubts, class_level=layout.class_level)
 
 
+def understand(
+    root: Path, files: Sequence[Parts], options: SourceOptions, choose: Choose, noun: str = "picture"
+) -> tuple[Layout, tuple[str, ...], tuple[str, ...]]:
+    """The layout that is taken for ``files``, what was not sure about it, and how it is told."""
+    layout, doubts = _decide(root, files, options, choose, noun)
+    _refuse_twin_names(root, {layout.class_folder(parts) for parts in files})
+    return layout, doubts, (*_summary(layout, files), *_tree(layout, files, noun))
+
+
 def _decide(
-    root: Path, files: Sequence[Parts], options: SourceOptions, choose: Choose
+    root: Path, files: Sequence[Parts], options: SourceOptions, choose: Choose, noun: str
 ) -> tuple[Layout, tuple[str, ...]]:
     """The layout that is taken, and what was not sure about it."""
-    found = find_layout(files, options.class_level)
+    found = find_layout(files, options.class_level, noun)
     if not found.why:
         return found.layout, ()
-    choices = choices_of(found, files)
+    choices = choices_of(found, files, noun)
     doubts = tuple(_doubt(why, choices) for why in found.why)
     chosen = choose(root, doubts, choices)
     return Layout(chosen.class_level or 0, found.layout.split_level), doubts
@@ -77,10 +84,13 @@ def _doubt(why: str, choices: Sequence[Choice]) -> str:
 
 @dataclass
 class Walked:
-    """Image files under a root as tuples of path parts, in sorted order, and what was set aside."""
+    """Files of some suffixes under a root as tuples of path parts, in sorted order, and what was set aside."""
 
     root: Path
     options: SourceOptions
+    suffixes: Set[str] = IMAGE_SUFFIXES
+    foreign: Set[str] = FOREIGN_SUFFIXES
+    """Suffixes that are worth a word."""
     files: list[Parts] = field(default_factory=list)
     lists: list[Parts] = field(default_factory=list)
     """Tables and JSON files, which may say something about the images."""
@@ -114,7 +124,7 @@ class Walked:
 
     def _take(self, here: Parts) -> None:
         suffix = Path(here[-1]).suffix.lower()
-        if suffix in IMAGE_SUFFIXES:
+        if suffix in self.suffixes:
             self.files.append(here)
         elif suffix in (".csv", ".tsv", ".json", ".jsonl", ".parquet"):
             self.lists.append(here)
@@ -147,7 +157,7 @@ class Walked:
         if entry.is_symlink() and (reason := self._reason_against_link(entry)) is not None:
             return reason
         suffix = Path(entry.name).suffix.lower()
-        return f"format {suffix} is not supported" if suffix in FOREIGN_SUFFIXES and not entry.is_dir() else None
+        return f"format {suffix} is not supported" if suffix in self.foreign and not entry.is_dir() else None
 
     def _reason_against_link(self, entry: os.DirEntry[str]) -> str | None:
         real = os.path.realpath(entry.path)
@@ -164,9 +174,14 @@ class Walked:
         return None
 
 
-def walk(root: Path, options: SourceOptions) -> Walked:
+def walk(
+    root: Path,
+    options: SourceOptions,
+    suffixes: Set[str] = IMAGE_SUFFIXES,
+    foreign: Set[str] = FOREIGN_SUFFIXES,
+) -> Walked:
     """All that lies under ``root``."""
-    found = Walked(root, options)
+    found = Walked(root, options, suffixes, foreign)
     found.visit()
     return found
 
@@ -200,7 +215,7 @@ def _summary(layout: Layout, files: Sequence[Parts]) -> list[str]:
     return ["; ".join(words)] if words else []
 
 
-def _tree(layout: Layout, files: Sequence[Parts]) -> list[str]:
+def _tree(layout: Layout, files: Sequence[Parts], noun: str) -> list[str]:
     """The folders down to the classes with what each is taken for, a few of every kind."""
     depth = max(layout.class_level, layout.split_level, 1)
     n_files = Counter(parts[:-1][:end] for parts in files for end in range(min(depth, len(parts) - 1) + 1))
@@ -217,9 +232,9 @@ def _tree(layout: Layout, files: Sequence[Parts]) -> list[str]:
         shown = [child for child in children if not is_unlabelled(child[-1])][:_CHILDREN]
         shown += [child for child in children if is_unlabelled(child[-1])]
         if children and n_loose[folder]:
-            lines.append(f"{indent}{count(n_loose[folder], 'picture')} beside the folders: no label")
+            lines.append(f"{indent}{count(n_loose[folder], noun)} beside the folders: no label")
         for child in shown:
-            lines.append(printable(f"{indent}{child[-1]}/  {count(n_files[child], 'picture')}{_role(layout, child)}"))
+            lines.append(printable(f"{indent}{child[-1]}/  {count(n_files[child], noun)}{_role(layout, child)}"))
             tell(child)
         if len(children) > len(shown):
             lines.append(f"{indent}and {count(len(children) - len(shown), 'more folder')}")

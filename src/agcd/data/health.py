@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,27 +30,33 @@ _SHOWN, _SHOWN_CLASSES = 5, 50
 
 def health_report(dataset: Dataset, root: Path | None = None) -> list[str]:
     """One sentence per finding, counts first; paths are shown as they lie below ``root``."""
-    lines = [*_counts(dataset), *_set_aside(dataset)]
-    groups = duplicate_rows(dataset)
-    if groups:
-        lines.append(f"{count(sum(map(len, groups)) - len(groups), 'exact duplicate')} of other images")
-    if len(leaked := leaked_rows(dataset)):
-        lines.append(f"{count(len(leaked), 'training image')} also for testing: accuracy on them is flattered")
-    for rows in contradictory_rows(dataset)[:_SHOWN]:
-        said = sorted({dataset.classes[c] for c in dataset.y_class[rows].tolist() if c >= 0})
-        lines.append(
-            f"the same image is labelled {' and '.join(map(repr, said))}: {_path(dataset, int(rows[0]), root)}"
-        )
+    lines = common_findings(dataset, "image", lambda row: _path(dataset, row, root))
     if dataset.looks is None:
         return lines
     return [*lines, *_sizes(dataset.looks), *_near_duplicates(dataset, dataset.looks, root)]
 
 
-def _counts(dataset: Dataset) -> list[str]:
+def common_findings(dataset: Dataset, noun: str, place: Callable[[int], str]) -> list[str]:
+    """What is told of any data set: counts, what was set aside, duplicates, leaks and contradictions.
+
+    ``noun`` is what a row is called, ``place`` tells where one is from.
+    """
+    lines = [*_counts(dataset, noun), *_set_aside(dataset)]
+    if groups := duplicate_rows(dataset):
+        lines.append(f"{count(sum(map(len, groups)) - len(groups), 'exact duplicate')} of other {noun}s")
+    if len(leaked := leaked_rows(dataset)):
+        lines.append(f"{count(len(leaked), f'training {noun}')} also for testing: accuracy on them is flattered")
+    for rows in contradictory_rows(dataset)[:_SHOWN]:
+        said = sorted({dataset.classes[c] for c in dataset.y_class[rows].tolist() if c >= 0})
+        lines.append(f"the same {noun} is labelled {' and '.join(map(repr, said))}: {place(int(rows[0]))}")
+    return lines
+
+
+def _counts(dataset: Dataset, noun: str) -> list[str]:
     train = dataset.y_class[~dataset.is_test]
     n_test = int(dataset.is_test.sum())
     tested = f", {n_test} test" if n_test else ""
-    lines = [f"{dataset.n_rows} images: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled{tested}"]
+    lines = [f"{dataset.n_rows} {noun}s: {(train >= 0).sum()} labelled, {(train < 0).sum()} unlabelled{tested}"]
     labels = Counter(train[train >= 0].tolist())
     lines += [f"  {printable(dataset.classes[c])}: {labels[c]} labelled" for c in sorted(labels)[:_SHOWN_CLASSES]]
     more = len(labels) - _SHOWN_CLASSES
@@ -59,9 +65,14 @@ def _counts(dataset: Dataset) -> list[str]:
 
 def _set_aside(dataset: Dataset) -> list[str]:
     refused = dataset.quarantine
-    lines = [f"{count(len(refused), 'file')} set aside"] if refused else []
+    lines = [f"{_refused(dataset)} set aside"] if refused else []
     lines += [printable(f"  {q.path}: {q.reason}") for q in refused[:_SHOWN]]
     return lines + ([f"  and {len(refused) - _SHOWN} more"] if len(refused) > _SHOWN else [])
+
+
+def _refused(dataset: Dataset) -> str:
+    """How many were set aside, of what."""
+    return count(len(dataset.quarantine), "file" if dataset.texts is None else "text")
 
 
 def _sizes(looks: Looks) -> list[str]:
@@ -86,8 +97,13 @@ def _near_duplicates(dataset: Dataset, looks: Looks, root: Path | None) -> list[
     pairs, n_near = near_pairs(looks.hash, dataset.keys)
     if not n_near:
         return []
-    lines = [f"{count(n_near, 'image')} nearly the same as another one"]
-    lines += [f"  {_path(dataset, one, root)} and {_path(dataset, other, root)}" for one, other in pairs[:_SHOWN]]
+    return tell_pairs(count(n_near, "image"), pairs, lambda row: _path(dataset, row, root))
+
+
+def tell_pairs(how_many: str, pairs: Sequence[tuple[int, int]], place: Callable[[int], str]) -> list[str]:
+    """Near duplicates: how many there are, and the first few pairs by where they are from."""
+    lines = [f"{how_many} nearly the same as another one"]
+    lines += [f"  {place(one)} and {place(other)}" for one, other in pairs[:_SHOWN]]
     return lines + ([f"  and {count(len(pairs) - _SHOWN, 'more pair')}"] if len(pairs) > _SHOWN else [])
 
 
@@ -122,10 +138,8 @@ def describe_health(dataset: Dataset) -> list[str]:
     """What a user should know before trusting figures on this data, one sentence each; often nothing."""
     lines = []
     if dataset.quarantine:
-        first, files = dataset.quarantine[0], count(len(dataset.quarantine), "file")
-        lines.append(
-            f"{dataset.name}: {files} set aside, the first is {printable(first.path)}: {printable(first.reason)}."
-        )
+        first = printable(f"{dataset.quarantine[0].path}: {dataset.quarantine[0].reason}")
+        lines.append(f"{dataset.name}: {_refused(dataset)} set aside, the first is {first}.")
     if len(leaked := leaked_rows(dataset)):
         lines.append(f"{dataset.name}: {count(len(leaked), 'train row')} also for testing; test accuracy is flattered.")
     if contradictory := contradictory_rows(dataset):

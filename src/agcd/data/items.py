@@ -58,9 +58,7 @@ def image_dataset(
         else:
             kept.append((item, seen))
     if not kept and skip is None:
-        why = [printable(f"{q.path}: {q.reason}") for q in refused[:1]]
-        some = f"; of {len(refused)} unusable ones the first is {why[0]}" if why else ""
-        raise DataError(f"{otherwise}{some}.")
+        raise nothing_usable(otherwise, refused)
     names = tuple(sorted({item.label for item, _ in kept if item.label is not None}) if classes is None else classes)
     number = {label: i for i, label in enumerate(names)}
     y_class = [UNLABELLED if item.label is None else number[item.label] for item, _ in kept]
@@ -75,6 +73,13 @@ def image_dataset(
         quarantine=tuple(refused),
         looks=as_arrays(looks) if look else None,
     )
+
+
+def nothing_usable(otherwise: str, refused: Sequence[Quarantined]) -> DataError:
+    """The error where a source holds no usable item: it says ``otherwise``, and why the first was refused."""
+    why = [printable(f"{q.path}: {q.reason}") for q in refused[:1]]
+    some = f"; of {len(refused)} unusable ones the first is {why[0]}" if why else ""
+    return DataError(f"{otherwise}{some}.")
 
 
 def _content_key(path: Path) -> str | ImageError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from agcd.data.images import ImageError, read_file
 from agcd.data.label_studio import KnownImages, answers_of, path_of
 from agcd.data.listing import Line, Listing, line_of, listing_of
 from agcd.data.reading import SourceOptions
+from agcd.data.tables import lines_of
 from agcd.errors import DataError
 from agcd.io import parse_strictly
 from agcd.types import Quarantined
@@ -25,20 +26,18 @@ FIFTYONE = "labels.json"
 _NO_CLASS = frozenset({"skip", "unsure", "junk"})
 """Answers that name no class."""
 _SHOWN = 3
+Records = list[tuple[int, Any]]
+"""Values with the number of the line or the place at which each stands."""
 
 
 def read_json_lines(path: Path) -> Listing:
     """One record on each line, as ``metadata.jsonl`` of Hugging Face."""
-    records = []
-    for number, text in enumerate(_text(path).splitlines(), start=1):
-        if text.strip():
-            records.append((number, _parsed(text, f"{path}, line {number}")))
-    return _records(path, records)
+    return _records(path, parsed_lines(path, json_text(path)))
 
 
 def read_json(path: Path, options: SourceOptions) -> Listing:
     """Any other JSON file that lists images."""
-    value = _parsed(_text(path), str(path))
+    value = parsed(json_text(path), str(path))
     if isinstance(value, dict) and isinstance(value.get("images"), list):
         return _coco(path, value)
     if isinstance(value, dict) and isinstance(value.get("labels"), dict):
@@ -50,40 +49,56 @@ def read_json(path: Path, options: SourceOptions) -> Listing:
     raise DataError(f"{path} is no list of images that we know: {KINDS} is expected.")
 
 
-def _text(path: Path) -> str:
+def json_text(path: Path, what: str = "images") -> str:
+    """The text of a JSON file that lists ``what``."""
     try:
         return read_file(path, max_bytes=MAX_BYTES).decode("utf-8-sig")
     except ImageError as error:
-        raise DataError(f"{path} cannot be read as a list of images: {error.reason}.") from None
+        raise DataError(f"{path} cannot be read as a list of {what}: {error.reason}.") from None
     except UnicodeDecodeError:
         raise DataError(f"{path} is not valid JSON: its text is not UTF-8.") from None
 
 
-def _parsed(text: str, where: str) -> Any:
+def parsed_lines(path: Path, text: str, what: str = "images") -> Records:
+    """The values of JSON Lines."""
+    lines = enumerate(lines_of(text), start=1)
+    return [(number, parsed(line, f"{path}, line {number}", what)) for number, line in lines if line.strip()]
+
+
+def parsed(text: str, where: str, what: str = "images") -> Any:
+    """The value in a JSON text."""
     try:
         return parse_strictly(text)
     except RecursionError:
-        raise DataError(f"{where} is nested too deeply to be a list of images.") from None
+        raise DataError(f"{where} is nested too deeply to be a list of {what}.") from None
     except ValueError as error:
         raise DataError(f"{where} is not valid JSON: {error!s:.200}.") from None
 
 
-def _records(path: Path, records: Sequence[tuple[int, Any]]) -> Listing:
+def _records(path: Path, records: Records) -> Listing:
     """Records with the columns of a manifest as keys; they need not all have the same."""
+    columns, names, rows = named_cells(path, records, lambda found: standard_names(path, found))
+    return listing_of(columns, names, [line_of(number, cells) for number, cells in rows])
+
+
+def named_cells(
+    path: Path, records: Records, rename: Callable[[Sequence[str]], list[str]]
+) -> tuple[list[str], list[str], list[tuple[int, dict[str, Any]]]]:
+    """The keys of all records, the names that ``rename`` gives them, and the values by those names."""
     for number, record in records:
         if not isinstance(record, dict):
             raise DataError(f"{path}, line {number}: {str(record)[:40]!r} is no record; an object is expected.")
     columns = list(dict.fromkeys(key for _, record in records for key in record))
-    names = standard_names(path, columns)
+    names = rename(columns)
     renamed = dict(zip(columns, names, strict=True))
-    lines = []
+    rows = []
     for number, record in records:
         cells = {renamed[key]: value for key, value in record.items()}
-        for name in ("path", "label", "split"):
+        for name in ("path", "text", "label", "split"):
             if isinstance(cells.get(name), dict | list):
                 raise DataError(f"{path}, line {number}: {name} is {str(cells[name])[:40]!r}; one text is expected.")
-        lines.append(line_of(number, cells))
-    return listing_of(columns, names, lines)
+        rows.append((number, cells))
+    return columns, names, rows
 
 
 # ------------------------------------------------------------------------------------------------------ COCO

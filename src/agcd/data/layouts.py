@@ -95,26 +95,26 @@ def split_word(name: str) -> str | None:
     return words[0] if len(words) == 1 and words[0] in TRAINING | TESTING else None
 
 
-def find_layout(files: Iterable[Parts], class_level: int | None = None) -> Found:
-    """What the folders of ``files`` mean; a level that is given is taken."""
+def find_layout(files: Iterable[Parts], class_level: int | None = None, noun: str = "picture") -> Found:
+    """What the folders of ``files`` mean; a level that is given is taken. ``noun`` says what a file is."""
     every = {parts[:-1] for parts in files}
     named = {folders for folders in every if not any(map(is_unlabelled, folders))}
-    search = _Search(named, has_rest=len(named) < len(every))
+    search = _Search(named, has_rest=len(named) < len(every), noun=noun)
     return search.find() if class_level is None else search.given(class_level)
 
 
-def choices_of(found: Found, files: Sequence[Parts]) -> list[Choice]:
+def choices_of(found: Found, files: Sequence[Parts], noun: str = "picture") -> list[Choice]:
     """The readings in words, the likeliest first."""
     return [
-        Choice(_words(Layout(level, found.layout.split_level), files), level)
+        Choice(_words(Layout(level, found.layout.split_level), files, noun), level)
         for level in (found.layout.class_level, *found.others)
     ]
 
 
-def _words(layout: Layout, files: Iterable[Parts]) -> str:
+def _words(layout: Layout, files: Iterable[Parts], noun: str) -> str:
     names = sorted({label for label in map(layout.label, files) if label is not None})
     if not names:
-        return "pictures without labels"
+        return f"{noun}s without labels"
     shown = [*names[:_SHOWN], f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else names
     return f"{len(names)} {'class' if len(names) == 1 else 'classes'}, {listed(shown)}"
 
@@ -126,6 +126,7 @@ class _Search:
     folders: set[Parts]
     has_rest: bool
     """Whether some pictures lie in folders called unlabelled."""
+    noun: str = "picture"
     level: int = 0
     split_level: int = 0
     has_periods: bool = False
@@ -141,7 +142,7 @@ class _Search:
         deepest = max(map(len, self.folders), default=0)
         if class_level > deepest:
             raise DataError(
-                f"--class-level is {class_level}, but pictures lie at most {count(deepest, 'folder')} deep: "
+                f"--class-level is {class_level}, but {self.noun}s lie at most {count(deepest, 'folder')} deep: "
                 "a smaller number is expected, 0 where folders name no classes."
             )
         for level in range(deepest):
@@ -186,7 +187,7 @@ class _Search:
         if says_little and not self._is_deeper(2):
             return False
         if names > _folded(names, _CONTAINERS):
-            self._doubt(f"{_some(names, 'hold')} no pictures, only folders", self.level + 1)
+            self._doubt(f"{_some(names, 'hold')} no {self.noun}s, only folders", self.level + 1)
         return True
 
     def _is_wrapper(self, says_little: bool) -> bool:
@@ -196,7 +197,7 @@ class _Search:
             return True
         if says_little:
             return False
-        self._doubt(f"{name}/ is the only folder with a name, and holds no pictures, only folders", self.level + 1)
+        self._doubt(f"{name}/ is the only folder with a name, and holds no {self.noun}s, only folders", self.level + 1)
         return True
 
     def _ends(self) -> int:
@@ -211,12 +212,12 @@ class _Search:
         if _are_splits(self.inner) and not self.split_level:
             self.split_level = here + 1
         if len(names) == 1 and not (self.has_rest or self._has_loose()):
-            self._doubt(f"all pictures lie in one folder, {_some(names)}", 0)
+            self._doubt(f"all {self.noun}s lie in one folder, {_some(names)}", 0)
         if companions := _folded(names, _COMPANIONS):
             self._doubt(f"{_some(companions)} would be a class like the others", 0)
         nests = {f[self.level] for f in self.folders if len(f) > here and not _says_little(f[here])} - self.full
         if nests and self.full:
-            self._doubt(f"{_some(nests, 'hold')} only folders, while others hold pictures", here + 1)
+            self._doubt(f"{_some(nests, 'hold')} only folders, while others hold {self.noun}s", here + 1)
         return here
 
     def _has_loose(self) -> bool:

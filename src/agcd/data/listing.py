@@ -12,6 +12,7 @@ from typing import Any
 from agcd.data.columns import SECOND, as_text
 from agcd.data.items import Item, clean_name, image_dataset
 from agcd.data.layouts import TESTING, is_companion, split_word
+from agcd.data.missing import is_missing
 from agcd.data.reading import Choice, Choose, Reading, SourceOptions, take_first
 from agcd.errors import DataError
 from agcd.types import Quarantined
@@ -19,6 +20,7 @@ from agcd.words import count, listed, printable
 
 MISSING = "there is no such file"
 _WHAT = {"path": "files", "label": "classes", "split": "splits"}
+_RENAME = "rename the other one if it is meant"
 _SHOWN = 5
 _SAMPLE, _FOLDERS = 50, 200
 """Lines by which the folder of the pictures is found, and folders that are tried."""
@@ -52,13 +54,33 @@ def line_of(number: int, cells: Mapping[str, Any]) -> Line:
     return Line(number, path, label.strip(), split.strip(), second.strip())
 
 
-def listing_of(columns: Sequence[str], names: Sequence[str], lines: list[Line]) -> Listing:
-    """Lines of a table whose ``columns`` got the standard ``names``."""
+def label_of(line: Line) -> str | None:
+    """The class that a line names, or None."""
+    return None if is_missing(line.label) else clean_name(line.label)
+
+
+def is_for_testing(source: Path, line: Line) -> bool:
+    """Whether the split of a line is for testing; a split of another name is refused."""
+    if not line.split:
+        return False
+    if (word := split_word(line.split)) is None:
+        raise bad_line(source, line, f"split is {line.split!r}; 'train', 'val', 'test' or nothing is expected")
+    return word in TESTING
+
+
+def bad_line(source: Path, line: Line, sentence: str) -> DataError:
+    return DataError(f"{source}, line {line.number}: {sentence}.")
+
+
+def listing_of(
+    columns: Sequence[str], names: Sequence[str], lines: list[Line], what: Mapping[str, str] = _WHAT
+) -> Listing:
+    """Lines of a table whose ``columns`` got the standard ``names``; ``what`` says what those are read for."""
     pairs = list(zip(columns, names, strict=True))
-    told = [f"{column!r} for the {_WHAT[name]}" for column, name in pairs if name in _WHAT]
+    told = [f"{column!r} for the {what[name]}" for column, name in pairs if name in what]
     labels = [column for want in ("label", SECOND) for column, name in pairs if name == want]
     notes = [f"read the {'columns' if len(told) > 1 else 'column'} {listed(told)}"]
-    unread = [repr(column) for column, name in pairs if name not in (*_WHAT, SECOND)]
+    unread = [repr(column) for column, name in pairs if name not in (*what, SECOND)]
     if unread and not labels:
         were = "was" if len(unread) == 1 else "were"
         notes.append(f"no column of classes was found; {listed(unread[:_SHOWN])} {were} not read")
@@ -74,13 +96,11 @@ def read_listing(
     label (or −1) means unlabelled, an empty split train. What is not there is set aside; what leads out of the folder
     is refused unless ``allow_outside``.
     """
-    lines, doubts = _with_one_label(source, listing)
+    lines, doubts = with_one_label(source, listing, choose)
     notes = [f"{source.name}: {count(len(lines), 'picture')} listed", *listing.notes]
     folder = base or _folder_of(source, lines)
     if base is None and folder != source.parent:
         notes.append(f"paths start at {os.path.relpath(folder, source.parent)}/")
-    if doubts:
-        choose(source, doubts, [Choice(f"a list whose classes are in the column {listing.labels[0]!r}")])
     root = folder if base or not folder.is_relative_to(source.parent) else source.parent
     places = _Places(source, folder, root, options.allow_outside)
     for line in lines:
@@ -98,10 +118,12 @@ def read_listing(
     return Reading(dataset, root, tuple(map(printable, notes)), tuple(doubts))
 
 
-def _with_one_label(source: Path, listing: Listing) -> tuple[list[Line], list[str]]:
+def with_one_label(
+    source: Path, listing: Listing, choose: Choose, remedy: str = _RENAME
+) -> tuple[list[Line], list[str]]:
     """The lines with the one label that is meant; names stand beside their numbers often, and win.
 
-    Two columns that say different things are a doubt: the likelier is taken.
+    Two columns that say different things are a doubt: the likelier is taken, unless ``choose`` refuses it.
     """
     lines = listing.lines
     pairs = {(line.label, line.second) for line in lines if line.label and line.second}
@@ -110,10 +132,12 @@ def _with_one_label(source: Path, listing: Listing) -> tuple[list[Line], list[st
     first, second = ({pair[i] for pair in pairs} for i in (0, 1))
     if len(pairs) > max(len(first), len(second)) or len(first) != len(second):
         one, other = listing.labels[:2]
-        return lines, [
+        doubts = [
             f"The columns {one!r} and {other!r} of {source.name} say different things: {one!r} names the classes; "
-            "rename the other one if it is meant."
+            f"{remedy}."
         ]
+        choose(source, doubts, [Choice(f"a list whose classes are in the column {one!r}")])
+        return lines, doubts
     if all(map(_is_number, first)) and not all(map(_is_number, second)):
         listing.notes[0] = listing.notes[0].replace(f"{listing.labels[0]!r} for", f"{listing.labels[1]!r} for")
         return [replace(line, label=line.second or line.label) for line in lines], []
@@ -179,7 +203,7 @@ class _Places:
             reason = "link that leads outside the manifest's folder; --allow-outside follows it"
             self.strays.append(Quarantined(line.path, reason))
         else:
-            self._take(line, real, Item(Path(written), line.path, self._label(line), self._is_test(line)))
+            self._take(line, real, Item(Path(written), line.path, label_of(line), is_for_testing(self.source, line)))
 
     def _refuse_outside(self, line: Line, written: str) -> None:
         root = os.path.abspath(self.root)
@@ -198,15 +222,5 @@ class _Places:
         how = "" if said[0] == said[1] else f", as {said[0]} and as {said[1]}"
         raise self._error(line, f"{item.shown!r} is listed twice{how}; once is expected")
 
-    def _label(self, line: Line) -> str | None:
-        return None if line.label in ("", "-1") else clean_name(line.label)
-
-    def _is_test(self, line: Line) -> bool:
-        if not line.split:
-            return False
-        if (word := split_word(line.split)) is None:
-            raise self._error(line, f"split is {line.split!r}; 'train', 'val', 'test' or nothing is expected")
-        return word in TESTING
-
     def _error(self, line: Line, sentence: str) -> DataError:
-        return DataError(f"{self.source}, line {line.number}: {sentence}.")
+        return bad_line(self.source, line, sentence)

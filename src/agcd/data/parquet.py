@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from agcd.data.archives import MAX_BYTES, MAX_MEMBERS
-from agcd.data.columns import standard_names
+from agcd.data.columns import SECOND, standard_names
 from agcd.data.images import ImageError, header
 from agcd.data.listing import Line, Listing, line_of, listing_of
 from agcd.errors import DataError
@@ -18,19 +18,21 @@ from agcd.types import Quarantined
 
 _BATCH = 32
 """Rows read at a time: photographs of cameras take some megabytes each."""
+_READ = frozenset({"path", "label", "split", SECOND})
+"""The columns of a list of images that are read, by their standard names."""
 _SUFFIXES = {"JPEG": ".jpg", "JPEG2000": ".jp2"}
 
 
 def read_parquet(path: Path) -> Listing:
     """The lines of a Parquet file that names the pictures."""
-    with _Table(path) as table:
+    with Table(path) as table:
         lines = [line_of(number, cells) for number, cells in enumerate(table.rows(), start=1)]
         return listing_of(table.columns, table.names, lines)
 
 
 def holds_pictures(path: Path) -> bool:
     """Whether the pictures are in the file and not beside it."""
-    with _Table(path) as table:
+    with Table(path) as table:
         return table.holds_pictures
 
 
@@ -42,7 +44,7 @@ def unpack_pictures(path: Path, folder: Path, start: int = 0, split: str = "") -
     lines: list[Line] = []
     empty: list[Quarantined] = []
     n_bytes = 0
-    with _Table(path) as table:
+    with Table(path) as table:
         for number, cells in enumerate(table.rows(), start=start + 1):
             content, name = _picture(cells["path"])
             if not content:
@@ -84,13 +86,23 @@ def _suffix(content: bytes) -> str:
     return _SUFFIXES.get(kind, f".{kind.lower()}")
 
 
-class _Table:
-    """An open Parquet file with the columns that we read; what pyarrow cannot read is a ``DataError``."""
+class Table:
+    """An open Parquet file with the columns that we read; what pyarrow cannot read is a ``DataError``.
 
-    def __init__(self, path: Path) -> None:
+    ``rename`` gives the columns their standard names, ``read`` has those that are read, ``batch`` rows at a time.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        rename: Callable[[Path, Sequence[str]], list[str]] = standard_names,
+        read: Set[str] = _READ,
+        batch: int = _BATCH,
+    ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        self._rename, self._read, self._batch = rename, read, batch
         self.path, self._errors = path, (pa.ArrowException, OSError, UnicodeDecodeError)
         try:
             self._file = pq.ParquetFile(path)
@@ -100,9 +112,10 @@ class _Table:
         except self._errors as error:
             raise self._unreadable(error) from None
 
-    def __enter__(self) -> _Table:
+    def __enter__(self) -> Table:
         try:
-            self.names = standard_names(self.path, self.columns)
+            names = zip(self._rename(self.path, self.columns), self._types, strict=True)
+            self.names = [name if name != "id" or _is_plain(kind) else "" for name, kind in names]
             self._check()
         except BaseException:
             self._file.close()
@@ -118,10 +131,10 @@ class _Table:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The cells that we read, row by row; numbers of classes become their names where the file tells them."""
-        read = [(column, name) for column, name in zip(self.columns, self.names, strict=True) if name in _READ]
+        read = [(column, name) for column, name in zip(self.columns, self.names, strict=True) if name in self._read]
         class_names = self._class_names()
         try:
-            for batch in self._file.iter_batches(_BATCH, columns=[column for column, _ in read]):
+            for batch in self._file.iter_batches(self._batch, columns=[column for column, _ in read]):
                 values = [batch.column(column).to_pylist() for column, _ in read]
                 for cells in zip(*values, strict=True):
                     row = {name: cell for (_, name), cell in zip(read, cells, strict=True)}
@@ -132,7 +145,7 @@ class _Table:
 
     def _check(self) -> None:
         for column, name, kind in zip(self.columns, self.names, self._types, strict=True):
-            if name in _READ and not _is_plain(kind) and not (name == "path" and _holds_bytes(kind)):
+            if name in self._read and not _is_plain(kind) and not (name == "path" and _holds_bytes(kind)):
                 raise DataError(f"{self.path}: column {column!r} is of type {kind}; text or numbers are expected.")
 
     def _class_names(self) -> Sequence[str]:
@@ -148,9 +161,6 @@ class _Table:
 
     def _unreadable(self, error: Exception) -> DataError:
         return DataError(f"{self.path} is not a readable Parquet file ({str(error).splitlines()[0]}).")
-
-
-_READ = frozenset({"path", "label", "split", "second label"})
 
 
 def _named(label: Any, names: Sequence[str]) -> Any:

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agcd.errors import DataError
 from agcd.io import atomic_write
 from agcd.words import listed
 
 _SHOWN = 20
+MAX_CELL = 131_072
+"""Characters of a cell, where a table is not one of texts."""
+_LINE_END = re.compile(r"\r\n?|\n")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_table(
-    path: Path, needed: Sequence[str], rename: Callable[[Sequence[str]], list[str]] = list
+    path: Path,
+    needed: Sequence[str],
+    rename: Callable[[Sequence[str]], list[str]] = list,
+    *,
+    max_cell: int = MAX_CELL,
+    has_quotes: bool = True,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The line number and the cells by column name of every line; the ``needed`` columns must be there.
 
-    ``rename`` gives the columns other names than the file does.
+    ``rename`` gives the columns other names than the file does. Without ``has_quotes`` a quote is a character like
+    others.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", "replace")  # what spreadsheets on Windows write
+    text = decoded(content, "replace")
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    csv.field_size_limit(max(csv.field_size_limit(), max_cell))  # of the whole process: it is raised, never lowered
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     try:
         names = _column_names(path, rename([cell.strip().casefold() for cell in next(reader, [])]), needed)
         for cells in reader:
@@ -41,10 +51,27 @@ def read_table(
                 raise DataError(f"{path}, line {reader.line_num}: {len(cells)} cells for {len(names)} columns.")
             if not cells:
                 continue
+            if max(map(len, cells)) > max_cell:
+                raise csv.Error(f"field larger than field limit ({max_cell})")
             padded = [*cells, *[""] * (len(names) - len(cells))]
             yield reader.line_num, {name: plain(cell) for name, cell in zip(names, padded, strict=True)}
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: not valid CSV ({error}).") from None
+
+
+def decoded(content: bytes, errors: str = "strict") -> str:
+    """A text file as text: UTF-8, UTF-16 with a byte order mark, else what spreadsheets on Windows write."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a file; U+2028 and its like, at which ``splitlines`` splits, may stand inside one."""
+    return _LINE_END.split(text)
 
 
 def _column_names(path: Path, names: list[str], needed: Sequence[str]) -> list[str]:

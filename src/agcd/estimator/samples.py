@@ -1,4 +1,4 @@
-"""Samples as people have them: image paths in any sequence, numbers in any table; all else is one sentence."""
+"""Samples as people have them: image paths or texts in any sequence, numbers in any table; all else is one sentence."""
 
 from __future__ import annotations
 
@@ -10,27 +10,42 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from agcd.data.images import FOREIGN_SUFFIXES, IMAGE_SUFFIXES
 from agcd.data.items import Item, image_dataset
+from agcd.data.texts import from_texts
 from agcd.errors import DataError
 from agcd.types import Dataset
 
-EXPECTED = "an array (n_samples, n_features) or a list of image paths is expected"
+EXPECTED = "an array (n_samples, n_features), a list of image paths or a list of texts is expected"
 
 
-def image_paths(X: Any) -> list[Path] | None:
-    """The paths, if ``X`` is a sequence of image paths; None if it should be numbers."""
+def image_or_text_rows(X: Any) -> Dataset | None:
+    """Every sample as a row, if ``X`` is a sequence of image paths or of texts; None if it should be numbers.
+
+    Strings that all end like image files are paths; a sentence hardly does.
+    """
     if isinstance(X, str | os.PathLike):
-        raise DataError(f"X is the one path {str(X)!r}: a list of image paths is expected.")
+        raise DataError(f"X is the one path or text {str(X)!r:.60}: a list of them is expected.")
     items = _items(X)
-    is_path = [isinstance(item, str | os.PathLike) for item in items]
-    if not any(is_path):
+    is_word = [isinstance(item, str | os.PathLike) for item in items]
+    if not any(is_word):
         if len(items) and type(items[0]).__module__.startswith("PIL."):
             raise DataError("X holds pictures in memory: save them and give their paths.")
         return None
-    if not all(is_path):
+    if not all(is_word):
+        other = items[is_word.index(False)]
+        raise DataError(f"X mixes image paths or texts and {other!r:.60}: one kind for all samples is expected.")
+    is_path = [_is_image_path(item) for item in items]
+    if all(is_path):
+        return image_rows([Path(path) for path in items])
+    if 2 * sum(is_path) > len(items) or any(isinstance(item, os.PathLike) for item in items):
         other = items[is_path.index(False)]
-        raise DataError(f"X mixes image paths and {other!r:.60}: a path for every sample is expected.")
-    return [Path(path) for path in items]
+        raise DataError(f"X mixes image paths and {str(other)!r:.60}, which is none: one kind for all is expected.")
+    return from_texts(items, name="X")
+
+
+def _is_image_path(item: str | os.PathLike[str]) -> bool:
+    return Path(item).suffix.lower() in IMAGE_SUFFIXES | FOREIGN_SUFFIXES
 
 
 def image_rows(paths: list[Path]) -> Dataset:

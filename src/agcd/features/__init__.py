@@ -30,9 +30,9 @@ def open_features(
 
     Parameters
     ----------
-    dataset : images (``paths``) or embeddings (``x``)
+    dataset : images (``paths``), texts or embeddings (``x``)
     cache_dir : where stores live; embeddings and ``cache = "off"`` write nothing
-    progress : called with (images done, images in total); None shows a bar on a terminal
+    progress : called with (items done, items in total); None shows a bar of images on a terminal
     workers : decoding processes; 0 decodes in this one, None chooses
     fill : computes what a store lacks, elsewhere perhaps (see ``agcd.engine``); None computes here
     """
@@ -40,8 +40,14 @@ def open_features(
 
     if dataset.x is not None:
         return rows.EmbeddingRows(dataset.x, config.dropout)
+    if dataset.texts is not None:
+        from agcd.features.text_encoders import embedded, load_encoder
+
+        encoder, stored_in = load_encoder(config), None if config.cache == "off" else cache_dir
+        x = embedded(dataset, encoder, stored_in, progress)
+        return rows.EmbeddingRows(x, config.dropout, encoder.fingerprint)
     if dataset.paths is None:
-        raise DataError(f"Data set {dataset.name!r} holds neither images nor embeddings.")
+        raise DataError(f"Data set {dataset.name!r} holds neither images, texts nor embeddings.")
     from agcd.features.backbones import load_backbone
 
     backbone = load_backbone(config)

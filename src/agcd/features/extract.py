@@ -131,7 +131,7 @@ def computed(backbone: Backbone, pairs: Iterator[tuple[ViewJob, Decoded]]) -> Ge
     """The cached input of every job's crops, in order."""
     run, n_threads = backbone.opened(), torch.get_num_threads() if backbone.device.type == "cpu" else 1
     waiting: deque[Future[list[tuple[ViewJob, Half | Bad]]]] = deque()
-    with _single_core_threads(n_threads) as pool:
+    with single_core_threads(n_threads) as pool:
         for group in _grouped(pairs, backbone.crops_together):
             waiting.append(pool.submit(_one_group, run, group))
             if len(waiting) == 2 * n_threads:
@@ -160,7 +160,7 @@ def _one_group(run: Run, group: Sequence[tuple[ViewJob, Decoded]]) -> list[tuple
 
 
 @contextmanager
-def _single_core_threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+def single_core_threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
     """Threads in which torch uses one core each: no waiting for one another inside every layer."""
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))

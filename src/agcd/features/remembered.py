@@ -13,6 +13,7 @@ from agcd.errors import DataError, WeightsError
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures, StoredRows
 from agcd.features.tails import ResidualAdapter
+from agcd.features.text_encoders import load_encoder
 
 
 class RememberedRows:
@@ -23,6 +24,7 @@ class RememberedRows:
     def __init__(self, facts: Mapping[str, Any], tail: nn.Module) -> None:
         self.fingerprint: str = facts["fingerprint"]
         self.backbone: str | None = facts["backbone"]
+        self.encoder: str | None = facts.get("encoder")  # files of 0.2 have none
         self.n_rows, self.dim = int(facts["n_rows"]), int(facts["dim"])
         self.bad_rows: Mapping[int, str] = {int(row): str(reason) for row, reason in facts["bad_rows"]}
         self._tail = tail
@@ -45,6 +47,7 @@ def remember(features: RowFeatures) -> dict[str, Any]:
     return {
         "fingerprint": features.fingerprint,
         "backbone": backbone,
+        "encoder": getattr(features, "encoder", None),
         "n_rows": features.n_rows,
         "dim": features.dim,
         "bad_rows": sorted(features.bad_rows.items()),
@@ -52,7 +55,10 @@ def remember(features: RowFeatures) -> dict[str, Any]:
 
 
 def remembered(facts: Mapping[str, Any], config: BackboneConfig) -> RememberedRows:
-    """The features that ``remember`` described, on the backbone of ``config`` if they were those of images."""
+    """The features that ``remember`` described, on the backbone or encoder of ``config`` if they were those of images or
+    texts."""
+    if facts.get("encoder") is not None and load_encoder(config).fingerprint != facts["encoder"]:
+        raise WeightsError("The model was trained with another encoder of texts, or with other weights of it.")
     if facts["backbone"] is None:
         return RememberedRows(facts, ResidualAdapter(facts["dim"], dropout=config.dropout))
     backbone = load_backbone(config)

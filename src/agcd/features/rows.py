@@ -91,11 +91,13 @@ class EmbeddingRows:
     ----------
     x : embeddings of shape (n_rows, dim)
     dropout : strength of that noise, as a dropout rate
+    encoder : the fingerprint of what made them of texts, if that is known
     """
 
     n_views = 1
 
-    def __init__(self, x: FloatArray, dropout: float = 0.0) -> None:
+    def __init__(self, x: FloatArray, dropout: float = 0.0, encoder: str | None = None) -> None:
+        self.encoder = encoder
         values = np.array(x, dtype=np.float32)
         finite = np.isfinite(values).all(1)
         values[~finite] = 0.0

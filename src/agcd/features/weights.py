@@ -36,7 +36,7 @@ def load_weights(model: nn.Module, path: Path, sha256: str | None = None) -> str
     digest = file_sha256(path)
     if sha256 is not None and digest != sha256:
         raise WeightsError(f"{path} has changed: its SHA-256 is {digest}, not {sha256}; put the file back as it was.")
-    state = _converted(model, _unwrapped(_read_tensors(path)), path)
+    state = _converted(model, _unwrapped(read_tensors(path)), path)
     _check_and_load(model, state, path)
     return f"sha256-{digest}"
 
@@ -48,7 +48,7 @@ def load_lite0(model: nn.Module) -> str:
     makes that safe.
     """
     path = lite0_file()
-    values = _read_tensors(path).values()
+    values = read_tensors(path).values()
     state = dict(zip(_with_classifier(model), values, strict=True))
     _check_and_load(model, state, path)
     return f"sha256-{LITE0_SHA256}"
@@ -70,7 +70,7 @@ def _with_classifier(model: nn.Module) -> list[str]:
     return names if "classifier.weight" in names else [*names, "classifier.weight", "classifier.bias"]
 
 
-def _read_tensors(path: Path) -> dict[str, Any]:
+def read_tensors(path: Path) -> dict[str, Any]:
     """Names and tensors, possibly nested; nothing in the file is executed."""
     try:
         if path.suffix == ".safetensors":

