@@ -51,8 +51,9 @@ class Looks:
 class Dataset:
     """What a source found: items, the labels that are known, and which rows are for testing only.
 
-    Exactly one of ``paths`` (images), ``texts`` and ``x`` (embeddings, n × d) is given. ``keys`` identify the content
-    of each row, so that features are computed once per content whatever the file is called.
+    Items are images (``paths``), ``texts``, ``records`` or nothing but embeddings. Where ``x`` (n × d) is given, those
+    are the features, else they are computed from the items; records have no features of their own. ``keys`` identify
+    the content of each row, so that features are computed once per content whatever the file is called.
     """
 
     name: str
@@ -66,8 +67,10 @@ class Dataset:
     looks: Looks | None = None
     """None where pictures were not decoded yet."""
     texts: tuple[str, ...] | None = None
+    records: tuple[str, ...] | None = None
+    """Each a JSON object (``agcd.data.records``)."""
     where: tuple[str, ...] | None = None
-    """Where each text comes from, unique: ``file.csv:17``, an id, or a path."""
+    """Where each text or record comes from, unique: ``file.csv:17``, an id, or a path."""
 
     @property
     def n_rows(self) -> int:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,11 +16,11 @@ from hypothesis import strategies as st
 
 from agcd.data import texts as texts_module
 from agcd.data.columns import standard_names
-from agcd.data.reading import Choice, refuse_doubt
+from agcd.data.reading import DEFAULT_OPTIONS, Choice, SourceOptions, refuse_doubt
 from agcd.data.tables import write_table
 from agcd.data.text_health import script_of, text_health
 from agcd.data.text_items import BINARY, EMPTY, MAX_CHARS, clean_text, reason_against
-from agcd.data.texts import DEFAULT_TEXT_OPTIONS, TextOptions, from_texts, read_texts
+from agcd.data.texts import from_texts, read_texts
 from agcd.errors import DataError
 from agcd.io import digest_bytes
 from agcd.types import Dataset
@@ -50,18 +49,22 @@ class Case:
     aside: dict[str, str] = field(default_factory=dict)
     tree: str = ""
     """A piece of what it says it has understood."""
-    options: TextOptions = DEFAULT_TEXT_OPTIONS
+    options: SourceOptions = DEFAULT_OPTIONS
 
 
 CASES = {
     "commas": Case("t.csv", "text,label\nHello there,greet\nPay the bill,bank\n", [*TWO], where=["t.csv:2", "t.csv:3"]),
     "semicolons": Case("t.csv", "Label;Text\r\ngreet;Hello there\r\nbank;Pay the bill\r\n", [*TWO]),
-    "tabs": Case("t.tsv", "utterance\tintent\nHello there\tgreet\nPay the bill\tbank\n", [*TWO], tree="'utterance' for"),
+    "tabs": Case(
+        "t.tsv", "utterance\tintent\nHello there\tgreet\nPay the bill\tbank\n", [*TWO], tree="'utterance' for"
+    ),
     "a byte order mark": Case("t.csv", "\ufefftext,label\nHello there,greet\nPay the bill,bank\n", [*TWO]),
     "UTF-16 of spreadsheets": Case("t.csv", "text\tlabel\nÜber\tgreet\n".encode("utf-16"), [("Über", "greet")]),
     "Windows-1252": Case("t.csv", "text,label\n“Grüße”,é\n".encode("cp1252"), [("“Grüße”", "é")]),
     "line breaks in cells": Case("t.csv", 'text,label\n"One\r\ntwo",a\n', [("One\ntwo", "a")], where=["t.csv:3"]),
-    "missing labels": Case("t.csv", "text,label\na,\nb,-1\nc, x \nd\n", [("a", None), ("b", None), ("c", "x"), ("d", None)]),
+    "missing labels": Case(
+        "t.csv", "text,label\na,\nb,-1\nc, x \nd\n", [("a", None), ("b", None), ("c", "x"), ("d", None)]
+    ),
     "splits": Case(
         "t.csv", "text,split\na,train\nb,val\nc,test\nd,\n", [(c, None) for c in "abcd"], [False, False, True, False]
     ),
@@ -71,15 +74,17 @@ CASES = {
     "several columns of texts": Case(
         "t.csv", "title,body,tag\nT,B,x\n", [("B", "x")], tree="texts may be in 'title' as well: --column takes another"
     ),
-    "another column": Case("t.csv", "Title,Text\nT,B\n", [("T", None)], options=TextOptions(column="TITLE")),
+    "another column": Case("t.csv", "Title,Text\nT,B\n", [("T", None)], options=SourceOptions(column="TITLE")),
     "another column of classes": Case(
-        "t.csv", "text,label,Product Line\na,1,x\n", [("a", "x")], options=TextOptions(label_column="product line")
+        "t.csv", "text,label,Product Line\na,1,x\n", [("a", "x")], options=SourceOptions(label_column="product line")
     ),
     "a column of another name": Case("t.csv", "class,sms\nham,Hi\n", [("Hi", "ham")], tree="'sms' is the only column"),
-    "one column": Case("t.csv", "Label\nHi\n", [("Hi", None)], tree="'label' is the only column"),
+    "one column": Case("t.csv", "Label\nHi\n", [("Hi", None)], tree="'Label' is the only column"),
     "the rows of pandas": Case("t.csv", ",sms,label\n0,Hi,ham\n", [("Hi", "ham")], tree="'sms' is the only column"),
     "names beside numbers": Case("t.jsonl", lines([{"text": "a", "label": 0, "label_text": "x"}]), [("a", "x")]),
-    "formulas": Case("t.csv", "text\n'=1+1\n'-5 degrees\n'tis\n", [("=1+1", None), ("-5 degrees", None), ("'tis", None)]),
+    "formulas": Case(
+        "t.csv", "text\n'=1+1\n'-5 degrees\n'tis\n", [("=1+1", None), ("-5 degrees", None), ("'tis", None)]
+    ),
     "quotes that do not pair": Case(
         "t.tsv", 'text\tlabel\n"Oh" he said\tx\n"\ty\n', [('"Oh" he said', "x"), ('"', "y")], tree="quotes do not pair"
     ),
@@ -92,41 +97,60 @@ CASES = {
     "control characters": Case("t.csv", "text\na\x1b[1mb\u202e c\n", [("a [1mb  c", None)]),
     "composed letters": Case("t.csv", "text,label\ne\u0301,e\u0301\n", [("é", "é")]),
     "a line of a megabyte": Case(
-        "t.csv", f"text\n{'lorem ' * 170_000}\n", [(("lorem " * 3334)[: MAX_CHARS - 3].strip(), None)], tree="1 text was short"
+        "t.csv",
+        f"text\n{'lorem ' * 170_000}\n",
+        [(("lorem " * 3334)[: MAX_CHARS - 3].strip(), None)],
+        tree="1 text was short",
     ),
     "JSON lines": Case("t.jsonl", lines(records(*TWO)), [*TWO], where=["t.jsonl:1", "t.jsonl:2"]),
     "JSON lines with U+2028": Case("t.ndjson", '{"text": "a\u2028b"}\r\n\r\n', [("a\nb", None)]),
     "JSON": Case("t.json", json.dumps(records(*TWO, text="query", label="topic")), [*TWO]),
     "JSON of texts": Case("t.json", '["a", "b"]', [("a", None), ("b", None)], where=["t.json:1", "t.json:2"]),
-    "JSON with numbers": Case("t.json", '[{"text": 5, "class": 2.0}, {"text": null}]', [("5", "2")], aside={"t.json:2": EMPTY}),
+    "JSON with numbers": Case(
+        "t.json", '[{"text": 5, "class": 2.0}, {"text": null}]', [("5", "2")], aside={"t.json:2": EMPTY}
+    ),
     "halves of characters": Case(
         "t.jsonl", '{"text": "a\\ud83d b \\\\ud83d \\ud83d\\ude42"}\n', [("a\ufffd b \\ud83d 🙂", None)]
     ),
-    "emoji and right to left": Case("t.txt", "👩‍👩‍👧 ok\nمرحبا بالعالم\n", [("👩‍👩‍👧 ok", None), ("مرحبا بالعالم", None)]),
+    "emoji and right to left": Case(
+        "t.txt", "👩‍👩‍👧 ok\nمرحبا بالعالم\n", [("👩‍👩‍👧 ok", None), ("مرحبا بالعالم", None)]
+    ),
     "one text a line": Case(
-        "t.txt", "one\r\n\r\ntwo, or \x0bthree\n", [("one", None), ("two, or \nthree", None)],
-        where=["t.txt:1", "t.txt:3"], tree="1 empty line passed over",
+        "t.txt",
+        "one\r\n\r\ntwo, or \x0bthree\n",
+        [("one", None), ("two, or \nthree", None)],
+        where=["t.txt:1", "t.txt:3"],
+        tree="1 empty line passed over",
     ),
     "class folders": Case(
-        "d", {"sport/1.txt": "Goal", "sport/2.TXT": "Match", "arts/1.txt": "Opera\n", "arts/1.pdf": ""},
+        "d",
+        {"sport/1.txt": "Goal", "sport/2.TXT": "Match", "arts/1.txt": "Opera\n", "arts/1.pdf": ""},
         [("Opera", "arts"), ("Goal", "sport"), ("Match", "sport")],
-        where=["arts/1.txt", "sport/1.txt", "sport/2.TXT"], tree="1 file without .txt passed over",
+        where=["arts/1.txt", "sport/1.txt", "sport/2.TXT"],
+        tree="1 file without .txt passed over",
     ),
     "split folders": Case(
-        "d", {"train/a/1.txt": "1", "train/b/1.txt": "2", "test/a/1.txt": "3", "train/unlabelled/1.txt": "4"},
-        [("3", "a"), ("1", "a"), ("2", "b"), ("4", None)], [True, False, False, False], tree="a/  1 text: a class",
+        "d",
+        {"train/a/1.txt": "1", "train/b/1.txt": "2", "test/a/1.txt": "3", "train/unlabelled/1.txt": "4"},
+        [("3", "a"), ("1", "a"), ("2", "b"), ("4", None)],
+        [True, False, False, False],
+        tree="a/  1 text: a class",
     ),
     "flat folder": Case("d", {"1.txt": "a", "2.txt": "b"}, [("a", None), ("b", None)], tree="no folder names a class"),
     "a level of folders": Case(
-        "d", {"news/sport/1.txt": "a", "blog/arts/1.txt": "b"}, [("b", "blog"), ("a", "news")],
-        options=TextOptions(class_level=1),
+        "d",
+        {"news/sport/1.txt": "a", "blog/arts/1.txt": "b"},
+        [("b", "blog"), ("a", "news")],
+        options=SourceOptions(class_level=1),
     ),
     "encodings of files": Case(
-        "d", {"a.txt": b"\xff\xfea\0", "b.txt": "é".encode("cp1252"), "c.txt": b"\x81", "d.txt": b"", "e.txt": b"\x89P\0"},
-        [("a", None), ("é", None)], aside={"c.txt": "neither UTF-8", "d.txt": EMPTY, "e.txt": BINARY},
+        "d",
+        {"a.txt": b"\xff\xfea\0", "b.txt": "é".encode("cp1252"), "c.txt": b"\x81", "d.txt": b"", "e.txt": b"\x89P\0"},
+        [("a", None), ("é", None)],
+        aside={"c.txt": "neither UTF-8", "d.txt": EMPTY, "e.txt": BINARY},
     ),
     "equal texts": Case("t.csv", "text,label\na,x\na,y\na ,\n", [("a", "x"), ("a", "y"), ("a", None)]),
-}  # fmt: skip
+}
 
 
 def write(folder: Path, name: str, content: str | bytes | dict[str, str | bytes]) -> Path:
@@ -163,51 +187,61 @@ def test_texts_are_understood_as_they_are_meant(title: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "options", "sentence"),
     [
-        ("t.docx", "x", TextOptions(), r"cannot be read as texts: a table \(\.csv, .* or a folder of \.txt files is"),
+        ("t.docx", "x", SourceOptions(), r"cannot be read as texts: a table \(\.csv, .* or a folder of \.txt files is"),
         (
             "t.csv",
             "a,b\n1,2\n",
-            TextOptions(),
+            SourceOptions(),
             r"no column of texts \(text, .*its columns are 'a' and 'b': .* --column",
         ),
-        ("t.csv", "label,split\nx,train\n", TextOptions(), "no column of texts"),
-        ("t.csv", "", TextOptions(), "names no columns; one called 'text' is expected"),
-        ("t.csv", "text\n\n", TextOptions(), r"t\.csv holds no usable text\.$"),
-        ("t.csv", "text,label\n ,x\n", TextOptions(), r"of 1 unusable ones the first is t\.csv:2: empty"),
-        ("t.csv", "text,text\na,b\n", TextOptions(), "2 columns called 'text'"),
-        ("t.csv", "text,x\na,b\n", TextOptions(column="body"), "no column 'body'; its columns .* with --column"),
-        ("t.csv", "text,x\na,b\n", TextOptions(label_column="y"), "no column 'y'; its columns .* with --label-column"),
+        ("t.csv", "label,split\nx,train\n", SourceOptions(), "no column of texts"),
+        ("t.csv", "", SourceOptions(), "names no columns; one called 'text' is expected"),
+        ("t.csv", "text\n\n", SourceOptions(), r"t\.csv holds no usable text\.$"),
+        ("t.csv", "text,label\n ,x\n", SourceOptions(), r"of 1 unusable ones the first is t\.csv:2: empty"),
+        ("t.csv", "text,text\na,b\n", SourceOptions(), "2 columns called 'text'"),
+        ("t.csv", "text,x\na,b\n", SourceOptions(column="body"), "no column 'body'; its columns .* with --column"),
         (
             "t.csv",
             "text,x\na,b\n",
-            TextOptions(column="x", label_column="X"),
+            SourceOptions(label_column="y"),
+            "no column 'y'; its columns .* with --label-column",
+        ),
+        (
+            "t.csv",
+            "text,x\na,b\n",
+            SourceOptions(column="x", label_column="X"),
             "--column and --label-column both name 'X'",
         ),
         (
             "t.csv",
             "text,split\na,later\n",
-            TextOptions(),
+            SourceOptions(),
             "line 2: split is 'later'; 'train', 'val', 'test' or nothing",
         ),
-        ("t.csv", 'text\n"a\n', TextOptions(), "line 2: not valid CSV"),
-        ("t.tsv", 'text\n"a" b\tc\n', TextOptions(), "line 2: not valid CSV"),
-        ("t.json", '{"text": "a"}', TextOptions(), "is no list of texts: a list of records"),
-        ("t.json", "[]", TextOptions(), "names no columns"),
-        ("t.jsonl", '{"text": ["a"]}\n', TextOptions(), r"line 1: text is .* one text is expected"),
-        ("t.jsonl", "5\n", TextOptions(), "line 1: '5' is no record"),
-        ("t.jsonl", '{"text": "a"\n', TextOptions(), "line 1 is not valid JSON"),
-        ("t.json", "[" * 100_000, TextOptions(), "nested too deeply to be a list of texts"),
-        ("t.parquet", "x", TextOptions(), "not a readable Parquet file"),
-        ("t.txt", b"a\x81", TextOptions(), "neither UTF-8, UTF-16 with a byte order mark nor Windows-1252; save it"),
-        ("t.txt", "\n\n", TextOptions(), "holds no usable text"),
-        ("d", {"a.csv": "text\nx\n"}, TextOptions(), r"holds no \.txt file but 'a\.csv': give that file"),
-        ("d", {"a.docx": "x"}, TextOptions(), r"holds no usable text: \.txt files are expected"),
-        ("d", {"a/1.txt": "x"}, TextOptions(class_level=3), "--class-level is 3, but texts lie at most 1 folder deep"),
-        ("d", {"Cat/1.txt": "x", "cat/1.txt": "y"}, TextOptions(), "Two class folders"),
+        ("t.csv", 'text\n"a\n', SourceOptions(), "line 2: not valid CSV"),
+        ("t.tsv", 'text\n"a" b\tc\n', SourceOptions(), "line 2: not valid CSV"),
+        ("t.json", '{"text": "a"}', SourceOptions(), "is no list of texts: a list of records"),
+        ("t.json", "[]", SourceOptions(), "names no columns"),
+        ("t.jsonl", '{"text": ["a"]}\n', SourceOptions(), r"line 1: text is .* one text is expected"),
+        ("t.jsonl", "5\n", SourceOptions(), "line 1: '5' is no record"),
+        ("t.jsonl", '{"text": "a"\n', SourceOptions(), "line 1 is not valid JSON"),
+        ("t.json", "[" * 100_000, SourceOptions(), "nested too deeply to be a list of texts"),
+        ("t.parquet", "x", SourceOptions(), "not a readable Parquet file"),
+        ("t.txt", b"a\x81", SourceOptions(), "neither UTF-8, UTF-16 with a byte order mark nor Windows-1252; save it"),
+        ("t.txt", "\n\n", SourceOptions(), "holds no usable text"),
+        ("d", {"a.csv": "text\nx\n"}, SourceOptions(), r"holds no \.txt file but 'a\.csv': give that file"),
+        ("d", {"a.docx": "x"}, SourceOptions(), r"holds no usable text: \.txt files are expected"),
+        (
+            "d",
+            {"a/1.txt": "x"},
+            SourceOptions(class_level=3),
+            "--class-level is 3, but texts lie at most 1 folder deep",
+        ),
+        ("d", {"Cat/1.txt": "x", "cat/1.txt": "y"}, SourceOptions(), "Two class folders"),
     ],
 )
 def test_what_makes_no_sense_is_one_short_sentence(
-    tmp_path: Path, name: str, content: str | bytes | dict[str, str | bytes], options: TextOptions, sentence: str
+    tmp_path: Path, name: str, content: str | bytes | dict[str, str | bytes], options: SourceOptions, sentence: str
 ) -> None:
     with pytest.raises(DataError, match=sentence) as caught:
         read_texts(write(tmp_path, name, content), options)
@@ -244,9 +278,9 @@ def test_what_is_not_sure_is_asked(tmp_path: Path) -> None:
     reading = read_texts(table)
     assert reading.dataset.classes == ("1",)
     assert reading.doubts[0].endswith("'category' names the classes; --label-column takes the other one.")
-    with pytest.raises(DataError, match="several ways.* add --yes to go on"):
+    with pytest.raises(DataError, match=r"several ways.* add --yes to go on"):
         read_texts(table, choose=refuse_doubt)
-    assert not read_texts(table, TextOptions(label_column="topic"), refuse_doubt).doubts
+    assert not read_texts(table, SourceOptions(label_column="topic"), refuse_doubt).doubts
     folder = write(tmp_path, "d", {"news/sport/1.txt": "a", "blog/arts/1.txt": "b"})
     reading = read_texts(folder)
     assert (reading.dataset.classes, reading.class_level) == (("arts", "sport"), 2)
@@ -299,7 +333,7 @@ def test_texts_in_memory_keep_their_rows(caplog: pytest.LogCaptureFixture) -> No
     assert (data.is_test.tolist(), data.where) == ([False] * 3 + [True], ("row 0", "row 1", "row 2", "row 3"))
     assert data.keys[0] == data.keys[2] != data.keys[1]
     assert "texts_test: 1 text was shortened to 20,000 characters" in caplog.text
-    numbered = from_texts(np.array(["a", "b"]), [1, -1], classes=["x", "y"])
+    numbered = from_texts(["a", "b"], [1, -1], classes=["x", "y"])
     assert (numbered.classes, numbered.y_class.tolist()) == (("x", "y"), [1, -1])
 
 

@@ -383,5 +383,5 @@ def test_embeddings_need_no_store_and_start_as_they_are(tmp_path: Path) -> None:
 
 def test_a_data_set_without_content_is_refused(tmp_path: Path) -> None:
     blank = Dataset("nothing", (), np.zeros(0, np.int64), np.zeros(0, bool), ())
-    with pytest.raises(DataError, match="neither images nor embeddings"):
+    with pytest.raises(DataError, match="neither images, texts nor embeddings"):
         open_features(blank, TOY, tmp_path)

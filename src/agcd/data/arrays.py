@@ -111,7 +111,7 @@ def _matrix(values: ArrayLike, what: str) -> FloatArray:
     return array
 
 
-def as_labels(y: ArrayLike | None, n: int, what: str) -> list[Label]:
+def as_labels(y: ArrayLike | Sequence[Any] | None, n: int, what: str) -> list[Label]:
     """Labels one by one, unlabelled as −1."""
     if y is None:
         return [UNLABELLED] * n

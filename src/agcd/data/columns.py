@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from agcd.data.reading import SourceOptions
 from agcd.data.tables import columns_there
 from agcd.errors import DataError
 
@@ -33,6 +34,10 @@ TEXT_NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id", "uid", "key"),
 }
 """The same for texts, which are rows themselves and no files."""
+OTHER = "="
+"""What the standard name of a column begins with that is read for what it shows alone."""
+_PICTURES = NAMES["path"]
+_LINKS = ("link", "url", "href", "web_page")
 _NAMELESS = frozenset({"", "unnamed:_0"})
 """How pandas writes the numbers of its rows."""
 SECOND = "second label"
@@ -81,6 +86,32 @@ def text_names(
             names[folded.index(present[1])] = SECOND
     if "text" not in names:
         names[_only_place(source, folded, names)] = "text"
+    return names
+
+
+def record_names(source: object, columns: Sequence[str], options: SourceOptions) -> list[str]:
+    """``columns`` with those of a meaning called ``text``, ``label``, ``split``, ``id``, ``picture`` and ``link``, as
+    ``options`` or their names say; all others get a name of their own that begins with ``OTHER``."""
+    folded = [_folded(name) for name in columns]
+    if not any(folded):
+        raise DataError(f"{source} names no columns; their names are expected in the first line.")
+    names = [f"{OTHER}{place}" if name not in _NAMELESS else "" for place, name in enumerate(folded)]
+    roles = {
+        "text": ("--column", options.column, TEXT_NAMES["text"][:1]),
+        "label": ("--label-column", options.label_column, TEXT_NAMES["label"]),
+        "picture": ("--picture-column", options.picture_column, _PICTURES),
+        "link": ("--link-column", options.link_column, _LINKS),
+        "split": ("", None, TEXT_NAMES["split"]),
+        "id": ("", None, TEXT_NAMES["id"]),
+    }
+    for standard, (option, wanted, spellings) in roles.items():
+        present = [word for word in spellings if word in folded and names[folded.index(word)].startswith(OTHER)]
+        if wanted is not None:
+            names[_asked_place(source, folded, option, wanted)] = standard
+        elif present:
+            names[_place(source, folded, present[0])] = standard
+        if standard == "label" and wanted is None and len(present) > 1:
+            names[folded.index(present[1])] = SECOND  # it may name the class as well: who answers must not see it
     return names
 
 

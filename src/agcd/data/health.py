@@ -72,7 +72,7 @@ def _set_aside(dataset: Dataset) -> list[str]:
 
 def _refused(dataset: Dataset) -> str:
     """How many were set aside, of what."""
-    return count(len(dataset.quarantine), "file" if dataset.texts is None else "text")
+    return count(len(dataset.quarantine), "text" if dataset.texts else "record" if dataset.records else "file")
 
 
 def _sizes(looks: Looks) -> list[str]:

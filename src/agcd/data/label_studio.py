@@ -1,4 +1,4 @@
-"""What Label Studio exports: the answers in its tasks, and the images that they are about."""
+"""What Label Studio exports: the answers in its tasks, and the images or texts that they are about."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def _as_uploaded(name: str) -> str:
     return re.sub(r"[^\w.-]", "", name.strip().replace(" ", "_"))
 
 
-CLASS, NEW_CLASS, IMAGE = "class", "new_class", "image"
-"""Names in the labelling config: the listed classes, a field for a class that is not listed, the picture."""
+CLASS, NEW_CLASS, IMAGE, TEXT = "class", "new_class", "image", "text"
+"""Names in the labelling config: the listed classes, a field for a class that is not listed, the picture or text."""
 MAX_BYTES = 256 * 2**20
 _SHOWN = 3
 _CLASS_FIELDS = (CLASS, "choice", "label")
@@ -101,22 +101,25 @@ class Answered(NamedTuple):
     at: str
 
 
-def read_label_studio(file: Path, paths: Iterable[str], who: str = "label-studio") -> list[Said]:
+def read_label_studio(file: Path, paths: Iterable[str], who: str = "label-studio", noun: str = "image") -> list[Said]:
     """The answers in an export, of each person the last one about each image.
 
     Parameters
     ----------
     paths : the project's images; nothing else is ever looked at, whatever paths and URLs the file names
     who : whose answers they are where the file does not say
+    noun : what the project has in place of images
     """
     try:
         content = read_file(file, max_bytes=MAX_BYTES)
     except ImageError as error:
         raise DataError(str(error)) from None
-    return parse_label_studio(content, paths, who, name=str(file))
+    return parse_label_studio(content, paths, who, name=str(file), noun=noun)
 
 
-def parse_label_studio(content: bytes, paths: Iterable[str], who: str, name: str = "The file") -> list[Said]:
+def parse_label_studio(
+    content: bytes, paths: Iterable[str], who: str, name: str = "The file", noun: str = "image"
+) -> list[Said]:
     """``read_label_studio`` for a file that was sent."""
     tasks = load_tasks(content, name)
     known, unknown = KnownImages(paths), []
@@ -126,15 +129,20 @@ def parse_label_studio(content: bytes, paths: Iterable[str], who: str, name: str
         for answer in answers_of(task, who):
             path = path_of(data, known, name)
             if path is None:
-                unknown.append(str(data.get(IMAGE, data.get("path")))[:100])
+                unknown.append(_named(data))
                 break
             said = _said(path, answer, data, who, name)
             if (path, said.who) not in last or last[path, said.who][0] <= answer.at:
                 last[path, said.who] = answer.at, said
     if unknown:
         shown = ", ".join(map(repr, unknown[:_SHOWN])) + (" …" if len(unknown) > _SHOWN else "")
-        raise DataError(f"{name}: {count(len(unknown), 'image')} with answers, not in this project: {shown}.")
+        raise DataError(f"{name}: {count(len(unknown), noun)} with answers, not in this project: {shown}.")
     return [said for _, said in last.values()]
+
+
+def _named(data: dict[str, Any]) -> str:
+    """What a task is about, for a sentence."""
+    return str(next((data[field] for field in (IMAGE, "path", TEXT) if field in data), None))[:100]
 
 
 def load_tasks(content: bytes, name: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agcd.data.archives import MAX_BYTES, MAX_MEMBERS
-from agcd.data.columns import SECOND, standard_names
+from agcd.data.columns import OTHER, SECOND, standard_names
 from agcd.data.images import ImageError, header
 from agcd.data.listing import Line, Listing, line_of, listing_of
 from agcd.errors import DataError
@@ -115,7 +115,7 @@ class Table:
     def __enter__(self) -> Table:
         try:
             names = zip(self._rename(self.path, self.columns), self._types, strict=True)
-            self.names = [name if name != "id" or _is_plain(kind) else "" for name, kind in names]
+            self.names = ["" if _is_optional(name) and not _is_shown(kind) else name for name, kind in names]
             self._check()
         except BaseException:
             self._file.close()
@@ -145,7 +145,8 @@ class Table:
 
     def _check(self) -> None:
         for column, name, kind in zip(self.columns, self.names, self._types, strict=True):
-            if name in self._read and not _is_plain(kind) and not (name == "path" and _holds_bytes(kind)):
+            is_fit = _is_optional(name) or _is_plain(kind) or (name == "path" and _holds_bytes(kind))
+            if name in self._read and not is_fit:
                 raise DataError(f"{self.path}: column {column!r} is of type {kind}; text or numbers are expected.")
 
     def _class_names(self) -> Sequence[str]:
@@ -174,6 +175,18 @@ def _holds_bytes(kind: Any) -> bool:
     if types.is_struct(kind):
         return any(field.name == "bytes" for field in kind)
     return bool(types.is_binary(kind) or types.is_large_binary(kind))
+
+
+def _is_optional(name: str) -> bool:
+    """Whether a column may be left out where it holds neither text nor numbers."""
+    return name == "id" or name.startswith(OTHER)
+
+
+def _is_shown(kind: Any) -> bool:
+    from pyarrow import types
+
+    checks = (types.is_boolean, types.is_temporal, types.is_decimal)
+    return _is_plain(kind) or any(check(kind) for check in checks)
 
 
 def _is_plain(kind: Any) -> bool:

@@ -25,6 +25,14 @@ class SourceOptions:
     """Whether every picture is decoded once, which finds damaged ones; else only headers are read."""
     skip: Callable[[Path], bool] | None = None
     """Which pictures are known already and left out, unread; then a source may hold none at all."""
+    column: str | None = None
+    """Which column of a table holds the texts; None: found by its name."""
+    label_column: str | None = None
+    """Which column names the classes; None: found by its name."""
+    picture_column: str | None = None
+    """Which column of records names a picture; None: found by its name."""
+    link_column: str | None = None
+    """Which column of records holds a link; None: found by its name."""
 
 
 DEFAULT_OPTIONS = SourceOptions()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agcd.data.archives import archive_name, unpack
 from agcd.data.arrays import from_arrays, from_npz
+from agcd.data.columns import is_text_name, standard_names
 from agcd.data.folder import Walked, from_folder, read_folder, walk
 from agcd.data.json_lists import FIFTYONE, read_json, read_json_lines
 from agcd.data.layouts import Parts, split_word
@@ -18,6 +19,7 @@ from agcd.data.listing import Line, Listing, read_listing
 from agcd.data.manifest import read_csv
 from agcd.data.parquet import holds_pictures, read_parquet, unpack_pictures
 from agcd.data.reading import DEFAULT_OPTIONS, Choose, Reading, SourceOptions, refuse_doubt, take_first
+from agcd.data.text_tables import TABLES
 from agcd.errors import DataError
 from agcd.io import atomic_folder
 from agcd.types import Dataset
@@ -29,6 +31,7 @@ __all__ = [
     "from_arrays",
     "from_folder",
     "from_npz",
+    "holds_texts",
     "is_source_name",
     "load_dataset",
     "read_source",
@@ -65,6 +68,35 @@ def load_dataset(path: Path | str) -> Dataset:
 def is_source_name(path: Path) -> bool:
     """Whether a path looks like that of a file which is read, whatever is there."""
     return path.suffix.lower() in (*LISTS, ".npz") or archive_name(path) is not None
+
+
+def holds_texts(path: Path) -> bool:
+    """Whether texts are there rather than images: a table with a column of texts and none of paths, or a folder with
+    ``.txt`` files and no image."""
+    if path.is_dir():
+        return not walk(path, DEFAULT_OPTIONS).files and bool(walk(path, DEFAULT_OPTIONS, {".txt"}, frozenset()).files)
+    if path.suffix.lower() not in TABLES or not path.is_file():
+        return False
+    try:
+        columns = _columns_of(path)
+        return any(map(is_text_name, columns)) and "path" not in standard_names(path, columns, ())
+    except DataError:  # whoever reads it says what is wrong
+        return False
+
+
+class _Columns(Exception):
+    """Ends the reading of a table at its columns."""
+
+
+def _columns_of(table: Path) -> Sequence[str]:
+    def stop(_: Path, columns: Sequence[str]) -> list[str]:
+        raise _Columns(*columns)
+
+    try:
+        TABLES[table.suffix.lower()](table, stop)
+    except _Columns as found:
+        return found.args
+    return ()
 
 
 def read_source(

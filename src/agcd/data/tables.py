@@ -22,10 +22,14 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
+def _lower_case(names: Sequence[str]) -> list[str]:
+    return [name.casefold() for name in names]
+
+
 def read_table(
     path: Path,
     needed: Sequence[str],
-    rename: Callable[[Sequence[str]], list[str]] = list,
+    rename: Callable[[Sequence[str]], list[str]] = _lower_case,
     *,
     max_cell: int = MAX_CELL,
     has_quotes: bool = True,
@@ -40,12 +44,13 @@ def read_table(
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
     text = decoded(content, "replace")
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    likely = "\t,;" if path.suffix.lower() == ".tsv" else ",;\t"
+    delimiter = max(likely, key=text.partition("\n")[0].count)
     csv.field_size_limit(max(csv.field_size_limit(), max_cell))  # of the whole process: it is raised, never lowered
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     try:
-        names = _column_names(path, rename([cell.strip().casefold() for cell in next(reader, [])]), needed)
+        names = _column_names(path, rename([cell.strip() for cell in next(reader, [])]), needed)
         for cells in reader:
             if len(cells) > len(names):
                 raise DataError(f"{path}, line {reader.line_num}: {len(cells)} cells for {len(names)} columns.")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agcd.data.columns import SECOND
+from agcd.data.columns import OTHER, SECOND, as_text
 from agcd.data.json_lists import MAX_BYTES, Records, json_text, named_cells, parsed, parsed_lines
+from agcd.data.listing import Line, line_of
 from agcd.data.parquet import Table
 from agcd.data.tables import read_table
 from agcd.errors import DataError
@@ -37,6 +38,16 @@ class TextTable:
     notes: list[str] = field(default_factory=list)
 
 
+def lines_of_table(source: Path, table: TextTable) -> list[Line]:
+    """The lines without what they hold, each named by its id where ids tell all of them apart, else by its number."""
+    places = [as_text(cells.get("id")).strip() for _, cells in table.rows]
+    if "" in places or len(set(places)) < len(places):
+        table.names = ["" if name == "id" else name for name in table.names]
+        places = [f"{source.name}:{number}" for number, _ in table.rows]
+    pairs = zip(places, table.rows, strict=True)
+    return [line_of(number, {**cells, "path": place}) for place, (number, cells) in pairs]
+
+
 def _from_csv(path: Path, rename: Rename) -> TextTable:
     columns: list[str] = []
     names: list[str] = []
@@ -60,7 +71,14 @@ def _from_csv(path: Path, rename: Rename) -> TextTable:
 
 
 def _from_parquet(path: Path, rename: Rename) -> TextTable:
-    with Table(path, rename, {*WHAT, SECOND}, _BATCH) as table:
+    read = {*WHAT, SECOND, "picture", "link"}
+
+    def renamed(place: Path, columns: Sequence[str]) -> list[str]:
+        names = rename(place, columns)
+        read.update(name for name in names if name.startswith(OTHER))
+        return names
+
+    with Table(path, renamed, read, _BATCH) as table:
         return TextTable(table.columns, table.names, list(enumerate(table.rows(), start=1)))
 
 

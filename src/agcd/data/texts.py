@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,11 +16,11 @@ from agcd.data.columns import as_text, is_text_name, other_texts, text_names
 from agcd.data.folder import understand, walk
 from agcd.data.images import ImageError, read_file
 from agcd.data.json_lists import MAX_BYTES
-from agcd.data.listing import Line, is_for_testing, label_of, line_of, listing_of, with_one_label
-from agcd.data.reading import Choose, Reading, SourceOptions, take_first
+from agcd.data.listing import is_for_testing, label_of, listing_of, with_one_label
+from agcd.data.reading import DEFAULT_OPTIONS, Choose, Reading, SourceOptions, take_first
 from agcd.data.tables import decoded, lines_of
 from agcd.data.text_items import MAX_CHARS, TextItem, clean_text, reason_against, text_dataset, text_keys
-from agcd.data.text_tables import TABLES, WHAT, TextTable
+from agcd.data.text_tables import TABLES, WHAT, TextTable, lines_of_table
 from agcd.errors import DataError
 from agcd.types import Dataset, Quarantined
 from agcd.words import count, listed, printable
@@ -35,22 +35,7 @@ _SUFFIXES = frozenset({".txt"})
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class TextOptions:
-    """How a source of texts is to be read."""
-
-    column: str | None = None
-    """Which column holds the texts; None: found by its name."""
-    label_column: str | None = None
-    """Which column names the classes; None: found by its name."""
-    class_level: int | None = None
-    """How deep below the root class folders lie, 1 for ``root/<class>``; 0: folders name none; None: found out."""
-
-
-DEFAULT_TEXT_OPTIONS = TextOptions()
-
-
-def read_texts(source: Path | str, options: TextOptions = DEFAULT_TEXT_OPTIONS, choose: Choose = take_first) -> Reading:
+def read_texts(source: Path | str, options: SourceOptions = DEFAULT_OPTIONS, choose: Choose = take_first) -> Reading:
     """The texts at ``source`` and what it was understood to be; what cannot be used is set aside with a reason.
 
     Where several readings are possible ``choose`` decides. Texts that are equal stay rows of their own with one key.
@@ -73,10 +58,10 @@ def read_texts(source: Path | str, options: TextOptions = DEFAULT_TEXT_OPTIONS, 
 
 def from_texts(
     texts: Sequence[str],
-    y: ArrayLike | None = None,
+    y: ArrayLike | Sequence[Any] | None = None,
     *,
     texts_test: Sequence[str] | None = None,
-    y_test: ArrayLike | None = None,
+    y_test: ArrayLike | Sequence[Any] | None = None,
     classes: Sequence[str] | None = None,
     name: str = "texts",
 ) -> Dataset:
@@ -133,8 +118,8 @@ def _shortened_note(n: int) -> list[str]:
 # ------------------------------------------------------------------------------------------------------- tables
 
 
-def _read_table(source: Path, table: TextTable, options: TextOptions, choose: Choose) -> Reading:
-    lines = _lines(source, table)
+def _read_table(source: Path, table: TextTable, options: SourceOptions, choose: Choose) -> Reading:
+    lines = lines_of_table(source, table)
     listing = listing_of(table.columns, table.names, lines, WHAT)
     lines, doubts = with_one_label(source, listing, choose, "--label-column takes the other one")
     items = [
@@ -145,17 +130,7 @@ def _read_table(source: Path, table: TextTable, options: TextOptions, choose: Ch
     return _reading(source, items, notes, doubts)
 
 
-def _lines(source: Path, table: TextTable) -> list[Line]:
-    """The lines without their texts; each is named by its id where ids tell all of them apart, else by its number."""
-    places = [as_text(cells.get("id")).strip() for _, cells in table.rows]
-    if "" in places or len(set(places)) < len(places):
-        table.names = ["" if name == "id" else name for name in table.names]
-        places = [f"{source.name}:{number}" for number, _ in table.rows]
-    pairs = zip(places, table.rows, strict=True)
-    return [line_of(number, {**cells, "path": place}) for place, (number, cells) in pairs]
-
-
-def _notes_on_columns(table: TextTable, options: TextOptions) -> list[str]:
+def _notes_on_columns(table: TextTable, options: SourceOptions) -> list[str]:
     """A word where the column of the texts was not told by its name alone."""
     if options.column is not None:
         return []
@@ -187,15 +162,14 @@ def _read_lines(source: Path) -> Reading:
     return _reading(source, items, ["one text a line, without labels", *blank])
 
 
-def _read_folder(root: Path, options: TextOptions, choose: Choose) -> Reading:
+def _read_folder(root: Path, options: SourceOptions, choose: Choose) -> Reading:
     """The ``.txt`` files under ``root`` as one text each, labelled by their folders; rows are sorted by path."""
-    source_options = SourceOptions(class_level=options.class_level)
-    found = walk(root, source_options, _SUFFIXES, frozenset())
+    found = walk(root, options, _SUFFIXES, frozenset())
     if not found.files and found.lists:
         raise DataError(
             f"{root} holds no .txt file but {'/'.join(found.lists[0])!r}: give that file in place of the folder."
         )
-    layout, doubts, tree = understand(root, found.files, source_options, choose, "text")
+    layout, doubts, tree = understand(root, found.files, options, choose, "text")
     items, refused = [], list(found.quarantine)
     for parts in found.files:
         where = "/".join(parts)

@@ -94,7 +94,8 @@ class Backbone:
     @cached_property
     def _graph(self) -> bytes:
         """The prefix as an ONNX file; it takes seconds to write, so only those who fill a store do."""
-        graph = to_onnx(_FromPixels(self.network, self.mean, self.std), self.image_size, "crops")
+        crops = torch.zeros(2, self.image_size, self.image_size, 3, dtype=torch.uint8)
+        graph = to_onnx(_FromPixels(self.network, self.mean, self.std), crops, "crops")
         content: bytes = graph.SerializeToString()
         return content
 

@@ -24,9 +24,8 @@ def has_onnx() -> bool:
     return all(find_spec(name) is not None for name in _PACKAGES)
 
 
-def to_onnx(module: nn.Module, image_size: int, input_name: str, output_names: Sequence[str] | None = None) -> Any:
-    """The graph of a module that takes crops (n, image_size, image_size, 3), uint8, n free."""
-    example = torch.zeros(2, image_size, image_size, 3, dtype=torch.uint8)
+def to_onnx(module: nn.Module, example: Tensor, input_name: str, output_names: Sequence[str] | None = None) -> Any:
+    """The graph of a module that takes inputs like the ``example`` of two, any number of them."""
     with _quiet():
         program = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("n")},), strict=False)
         exported = torch.onnx.export(

@@ -55,8 +55,7 @@ def remember(features: RowFeatures) -> dict[str, Any]:
 
 
 def remembered(facts: Mapping[str, Any], config: BackboneConfig) -> RememberedRows:
-    """The features that ``remember`` described, on the backbone or encoder of ``config`` if they were those of images or
-    texts."""
+    """The features that ``remember`` described, on the backbone or encoder of ``config`` if they were computed."""
     if facts.get("encoder") is not None and load_encoder(config).fingerprint != facts["encoder"]:
         raise WeightsError("The model was trained with another encoder of texts, or with other weights of it.")
     if facts["backbone"] is None:

@@ -72,8 +72,8 @@ class BertEncoder:
     """
 
     def __init__(self, name: str, folder: Path) -> None:
-        facts = BertFacts.read(folder)
-        self.name, self.dim, self._folder, self._max_tokens = name, facts.dim, folder, facts.max_tokens
+        self._facts = facts = BertFacts.read(folder)
+        self.name, self.dim, self._folder, self.max_tokens = name, facts.dim, folder, facts.max_tokens
         self.sha256 = file_sha256(folder / WEIGHTS)
         tokens = file_sha256(folder / TOKENIZER)
         self.fingerprint = digest([_RULE, "bert", repr(facts), self.sha256, tokens, _WINDOWS, _OVERLAP])
@@ -90,6 +90,17 @@ class BertEncoder:
         total /= np.linalg.norm(total, axis=1, keepdims=True)
         return total
 
+    def rules(self) -> list[str]:
+        """How a text becomes an embedding, in words for programs that do not use agcd."""
+        pooled = "state of its first token" if self._facts.pools_first else "mean of the states of its tokens"
+        return [
+            f"cut into tokens by {TOKENIZER} beside the weights, with the special tokens that it adds",
+            f"windows of at most {self.max_tokens} tokens, each with {_OVERLAP} of the one before it; the first "
+            f"{_WINDOWS} of them",
+            f"of each window the {pooled}, at unit length",
+            "the mean of the windows, weighted by their numbers of tokens, at unit length",
+        ]
+
     def _tokenizer(self) -> Any:
         try:
             from tokenizers import Tokenizer
@@ -100,7 +111,7 @@ class BertEncoder:
         except Exception as error:  # what Rust raises is a plain Exception
             raise WeightsError(f"{self._folder / TOKENIZER} cannot be read: {error!s:.200}.") from None
         tokenizer.no_padding()
-        tokenizer.enable_truncation(self._max_tokens, stride=_OVERLAP)
+        tokenizer.enable_truncation(self.max_tokens, stride=_OVERLAP)
         return tokenizer
 
 
@@ -145,10 +156,14 @@ ENCODERS: Registry[Open] = Registry("Encoder", "agcd.encoders", {DEFAULT_ENCODER
 """Every encoder that can be named in ``backbone.name``."""
 
 
-def load_encoder(config: BackboneConfig) -> TextEncoder:
+def encoder_name(config: BackboneConfig) -> str:
     """The encoder that ``config`` names; the default backbone is one of pictures, and means the default encoder."""
-    name = DEFAULT_ENCODER if config.name == BackboneConfig().name else config.name
-    return ENCODERS.get(name)(config.weights)
+    return DEFAULT_ENCODER if config.name == BackboneConfig().name else config.name
+
+
+def load_encoder(config: BackboneConfig) -> TextEncoder:
+    """What ``encoder_name`` names, with the weights of ``config``."""
+    return ENCODERS.get(encoder_name(config))(config.weights)
 
 
 def embedded(
