@@ -34,6 +34,7 @@ LIBRARY: list[set[str]] = [
 ]
 APP: list[set[str]] = [
     {"image_paths", "store"},
+    {"kinds", "embeddings"},
     {"labels", "row_log"},
     {"label_log"},
     {"questions", "rounds"},
@@ -42,7 +43,8 @@ APP: list[set[str]] = [
     {"live_questions", "snapshot"},
     {"create"},
     {"project"},
-    {"answers", "figures", "model", "second_look", "sizing", "status"},
+    {"answers", "figures", "new_items", "second_look", "sizing", "status"},
+    {"model"},
     {"export", "growth", "report"},
     {"jobs"},
     {"backup", "check", "work"},

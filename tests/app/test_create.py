@@ -186,7 +186,7 @@ def test_labels_may_name_files_alone_where_that_is_clear(tmp_path: Path) -> None
     Project.create(tmp_path / "project", tmp_path / "photos", tmp_path / "labels.csv", settings=SETTINGS).close()
     assert old_classes(tmp_path / "project") == ("cat",)
     (tmp_path / "labels.csv").write_text("filename,label\n1.png,cat\n")
-    with pytest.raises(DataError, match=r"line 2: '1\.png' is not one of the usable images"):
+    with pytest.raises(DataError, match=r"line 2: '1\.png' is not one of the usable items"):
         Project.create(tmp_path / "other", tmp_path / "photos", tmp_path / "labels.csv", settings=SETTINGS)
 
 

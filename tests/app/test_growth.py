@@ -12,7 +12,7 @@ import pytest
 
 from agcd.app.answers import Answer, undo, write_answers
 from agcd.app.export.row_tables import prediction_table
-from agcd.app.growth import CHANGED, add_pictures, remove_pictures
+from agcd.app.growth import CHANGED, add_items, remove_items
 from agcd.app.labels import How, LabelView
 from agcd.app.live_rows import find_live_rows
 from agcd.app.model import ask, look_at_new_rows, train
@@ -66,7 +66,7 @@ def test_growing_twice_while_labelling_moves_and_loses_nothing_and_computes_the_
         said, keys, paths = project.labels().answers(), project.keys, project.paths
         before, runs = [view_facts(view, n) for view in both_views(project)], runs_digest(project)
         put(project, n_per_class, seed)
-        added = add_pictures(project)
+        added = add_items(project)
         assert (added.n_new, added.n_known, added.n_labelled) == (n_new, n, 0)
         assert (project.labels().n_rows, project.n_rows) == (n + n_new, n + n_new)
         assert (project.keys[:n], project.paths[:n], project.labels().answers()) == (keys, paths, said)
@@ -104,7 +104,7 @@ def test_a_round_that_was_broken_off_learns_the_rows_it_began_with(project: Proj
     with pytest.raises(KeyboardInterrupt):
         train(project, stop)
     put(project, 2, 3)
-    assert add_pictures(project).n_new == 10
+    assert add_items(project).n_new == 10
     assert train(project).round == 1
     with Project.open(twin) as other:
         train(other)
@@ -115,7 +115,7 @@ def test_a_round_that_was_broken_off_learns_the_rows_it_began_with(project: Proj
 def test_questions_of_explicit_rounds_reach_new_rows(project: Project) -> None:
     n = project.n_rows
     put(project, 2, 4)
-    add_pictures(project)
+    add_items(project)
     asked = {question.row for question in ask(project, 50).questions}
     assert asked & set(range(n, n + 10))
 
@@ -124,7 +124,7 @@ def test_folders_name_new_pictures_and_what_nobody_knew_before_training_is_found
     n, known = project.n_rows, project.labels().registry
     put(project, 1, 5, folder="blue-triangle")
     put(project, 1, 6, folder="kites")
-    added = add_pictures(project)
+    added = add_items(project)
     assert (added.n_new, added.n_labelled, added.new_classes) == (10, 10, ("kites",))
     labels = project.labels()
     rows = np.arange(n, n + 10)
@@ -142,7 +142,7 @@ def test_folders_name_new_pictures_and_what_nobody_knew_before_training_is_found
 
 def test_labels_of_folders_are_left_alone_where_they_are_not_wanted(project: Project) -> None:
     put(project, 1, 7, folder="blue-triangle")
-    added = add_pictures(project, unlabelled=True)
+    added = add_items(project, unlabelled=True)
     assert (added.n_new + len(added.copies), added.n_labelled) == (5, 0)
 
 
@@ -155,7 +155,7 @@ def test_copies_are_told_and_not_added_and_may_name_what_has_no_answer(project: 
     write_answers(project, [Answer(rows[1], "hats")], "ann", "human")
     toy_images(source.parent, n_classes=1, n_per_class=1, seed=8)
     n = project.n_rows
-    added = add_pictures(project, [source.parent])
+    added = add_items(project, [source.parent])
     assert (added.n_new, added.n_named, project.labels().n_rows) == (1, 1, n + 1)
     assert sorted(other for _, other in added.copies) == sorted(project.paths[row] for row in rows)
     labels = project.labels()
@@ -170,7 +170,7 @@ def test_what_is_removed_is_neither_asked_learned_shown_nor_exported_and_comes_b
     labelled, other = project.labels().rows((How.GIVEN,))[0], pool[0]
     gone = [project.paths[row] for row in (labelled, other)]
     before = len(prediction_table(project, project.trained_snapshot())["path"])
-    assert remove_pictures(project, gone).n == 2
+    assert remove_items(project, gone).n == 2
     labels, snapshot = project.labels(), project.snapshot()
     assert labels.how(np.array([labelled, other])).tolist() == [How.REMOVED] * 2
     assert project.label_state()[0].held_out[[labelled, other]].all()
@@ -181,9 +181,9 @@ def test_what_is_removed_is_neither_asked_learned_shown_nor_exported_and_comes_b
     assert not set(gone) & set(exported)
     status = status_of(project)
     assert (status.n_images, status.n_removed) == (N_IMAGES - 2, 2)
-    assert remove_pictures(project, gone).n_before == 2
-    assert add_pictures(project).n_back == 0, "a look at the folder brings nothing back"
-    assert add_pictures(project, [project.images / gone[0]]).n_back == 1
+    assert remove_items(project, gone).n_before == 2
+    assert add_items(project).n_back == 0, "a look at the folder brings nothing back"
+    assert add_items(project, [project.images / gone[0]]).n_back == 1
     assert project.labels().how(np.array([labelled]))[0] == How.GIVEN
     undo(project)
     assert project.labels().how(np.array([other]))[0] == How.NOTHING
@@ -191,21 +191,21 @@ def test_what_is_removed_is_neither_asked_learned_shown_nor_exported_and_comes_b
 
 def test_another_picture_at_the_path_of_a_removed_one_is_told_and_not_taken_for_it(project: Project) -> None:
     row = int(np.flatnonzero(~project.labels().settled)[0])
-    remove_pictures(project, [project.paths[row]])
+    remove_items(project, [project.paths[row]])
     (other,) = put(project, 1, 10)[:1]
     shutil.copy(project.images / other, project.picture_path(row))
-    added = add_pictures(project, [project.picture_path(row)])
+    added = add_items(project, [project.picture_path(row)])
     assert (added.n_new, added.n_back) == (0, 0)
     assert [(one.path, one.reason) for one in added.set_aside] == [(project.paths[row], CHANGED)]
 
 
 def test_a_folder_is_removed_with_all_below_it_and_missing_files_are_found(project: Project) -> None:
     (project.images / project.paths[0]).unlink()
-    assert remove_pictures(project, missing=True).n == 1
+    assert remove_items(project, missing=True).n == 1
     below = [path for path in project.paths if path.startswith("unlabelled/")]
-    assert remove_pictures(project, [str(project.images / "unlabelled")]).n == len(below)
+    assert remove_items(project, [str(project.images / "unlabelled")]).n == len(below)
     with pytest.raises(DataError, match="no picture of this project"):
-        remove_pictures(project, ["nowhere"])
+        remove_items(project, ["nowhere"])
 
 
 def test_a_damaged_picture_is_set_aside_and_taken_once_it_is_whole(project: Project) -> None:
@@ -213,11 +213,11 @@ def test_a_damaged_picture_is_set_aside_and_taken_once_it_is_whole(project: Proj
     whole = (project.images / path).read_bytes()
     (project.images / path).write_bytes(whole[: len(whole) // 2])
     n_before = project.n_set_aside
-    added = add_pictures(project)
+    added = add_items(project)
     assert (added.n_new, [one.path for one in added.set_aside]) == (4, [path])
     assert project.n_set_aside == n_before + 1
     (project.images / path).write_bytes(whole)
-    assert add_pictures(project).n_new == 1
+    assert add_items(project).n_new == 1
     assert project.n_set_aside == n_before
 
 
@@ -229,7 +229,7 @@ def test_pictures_in_a_test_folder_are_for_testing(tmp_path: Path) -> None:
         toy_images(tmp_path / "more", n_classes=3, n_per_class=1, seed=20)
         for fresh, place in (("red-circle", "train"), ("green-square", "train"), ("blue-triangle", "test")):
             shutil.copy(tmp_path / "more" / fresh / "00.png", images / place / fresh / "new.png")
-        added = add_pictures(made)
+        added = add_items(made)
         assert (added.n_new, added.n_test, added.n_labelled) == (3, 1, 2)
         assert made.labels().is_test[24:].tolist() == [False, False, True]
         assert made.is_test.tolist() == made.labels().is_test.tolist()
@@ -277,7 +277,7 @@ def test_a_view_of_rows_that_the_records_have_lost_is_made_again(project: Projec
     older = project.folder.parent / "older.db"
     project.store.copy_to(older)
     put(project, 1, 11)
-    add_pictures(project)
+    add_items(project)
     look_at_new_rows(project)
     project.close()
     for name in ("project.db-wal", "project.db-shm", "project.db-last"):

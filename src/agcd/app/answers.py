@@ -86,7 +86,7 @@ def _row(file: Path, line: int, cells: dict[str, str], row_of: dict[str, int], p
     number, path = cells.get("row", "").strip(), cells.get("path", "")
     if not number:
         if path not in row_of:
-            raise DataError(f"{file}, line {line}: {path!r} is not an image of this project.")
+            raise DataError(f"{file}, line {line}: {path!r} is not in this project.")
         return row_of[path]
     if not (number.isascii() and number.isdigit() and len(number) < 19 and int(number) < len(paths)):
         raise DataError(

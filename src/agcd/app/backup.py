@@ -1,8 +1,8 @@
 """A project in one file, and back: everything that cannot be made again, while the server runs.
 
 The file is a ZIP of ``project.db`` (copied by SQLite's backup interface), the settings, the estimated number of
-classes, who may log in, the health of the images and every finished round; ``backup.json`` holds their digests. Neither
-the images nor ``cache/`` are in it.
+classes, who may log in, the health of the items, embeddings that came with them and every finished round;
+``backup.json`` holds their digests. Neither images nor ``cache/`` are in it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agcd import __version__
-from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_settings
+from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_kind, read_settings
+from agcd.app.embeddings import FOLDER as EMBEDDINGS
 from agcd.app.jobs import Jobs
+from agcd.app.kinds import IMAGE
 from agcd.app.project import N_CLASSES, Project
 from agcd.app.store.seals import forget_last_event
 from agcd.app.store.store import Store
@@ -31,7 +33,8 @@ from agcd.words import typed
 
 MANIFEST = "backup.json"
 _TOP = (CONFIG, RECORDS, N_CLASSES, HEALTH, PEOPLE)
-_MEMBER = re.compile(rf"({'|'.join(map(re.escape, _TOP))}|runs/[0-9]{{3,9}}/[a-z]+\.(json|jsonl|parquet|safetensors))")
+_RUN_FILE = r"runs/[0-9]{3,9}/[a-z]+\.(json|jsonl|parquet|safetensors)"
+_MEMBER = re.compile(rf"({'|'.join(map(re.escape, _TOP))}|{_RUN_FILE}|{EMBEDDINGS}/[0-9]{{9}}\.npy)")
 _MANIFEST_BYTES = 64 * 2**20
 
 
@@ -48,7 +51,7 @@ def write_backup(project: Project, out: Path) -> list[str]:
         with zipfile.ZipFile(aside, "w") as made:
             for name, path in _members(project.folder):
                 source = Path(scratch) / RECORDS if name == RECORDS else path
-                is_small = not name.endswith(".safetensors")
+                is_small = not name.endswith((".safetensors", ".npy"))
                 made.write(source, name, zipfile.ZIP_DEFLATED if is_small else zipfile.ZIP_STORED)
                 digests[name] = digest_file(source)
             facts = {"version": __version__, "made": datetime.now(UTC).isoformat(), "files": digests}
@@ -59,6 +62,7 @@ def write_backup(project: Project, out: Path) -> list[str]:
 def _members(folder: Path) -> Iterator[tuple[str, Path]]:
     """What belongs into a backup, by the name it has there."""
     yield from ((name, folder / name) for name in _TOP if (folder / name).is_file())
+    yield from ((f"{EMBEDDINGS}/{path.name}", path) for path in sorted(folder.glob(f"{EMBEDDINGS}/*.npy")))
     for done in sorted(folder.glob(f"runs/*/{DONE}")):
         for path in sorted(done.parent.iterdir()):
             name = path.relative_to(folder).as_posix()
@@ -138,7 +142,8 @@ def _check_unpacked(folder: Path) -> None:
 
 def _move_away(folder: Path) -> Path | None:
     """Put what a project at ``folder`` consists of aside; its caches of rounds, which may be others', go."""
-    present = [path for name in (*_TOP, "runs") for path in sorted(folder.glob(f"{name}*")) if path.exists()]
+    names = (*_TOP, "runs", EMBEDDINGS)
+    present = [path for name in names for path in sorted(folder.glob(f"{name}*")) if path.exists()]
     for cached in ("rounds", "atlas", "job", "export"):
         shutil.rmtree(folder / "cache" / cached, ignore_errors=True)
     if not present:
@@ -154,6 +159,6 @@ def _next_steps(folder: Path, moved: Path | None) -> list[str]:
     lines = [f"what was there is in {moved}"] if moved else []
     with suppress(AgcdError):
         images = read_settings(folder / CONFIG)[1]
-        if not images.is_dir():
+        if read_kind(folder).name == IMAGE and not images.is_dir():
             lines.append(f"the images are expected in {images}: set 'images' in {folder / CONFIG} to their place")
     return [*lines, f"next: agcd serve {typed(folder)}"]

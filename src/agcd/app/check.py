@@ -15,12 +15,15 @@ import numpy as np
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
-from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_settings
+from agcd.app.create import CONFIG, HEALTH, PEOPLE, RECORDS, read_kind, read_settings
+from agcd.app.embeddings import problems_of_embeddings
 from agcd.app.image_paths import picture_path
 from agcd.app.jobs import EXPORTED, Jobs, problem_of_export
+from agcd.app.kinds import IMAGE
 from agcd.app.labels import LabelView
 from agcd.app.project import N_CLASSES
 from agcd.app.round_files import problem_of_view
+from agcd.app.row_log import read_contents
 from agcd.app.store.events import LabelEvent
 from agcd.app.store.seals import RESTORE, LostRecords, forget_last_event, wal_of
 from agcd.app.store.store import Store
@@ -106,7 +109,8 @@ def _content(store: Store) -> Iterator[Finding]:
         yield Finding(store.path, f"is damaged ({' '.join(wrong[0].split())})", RESTORE)
         return
     try:
-        is_test = store.rows()[2]
+        keys, _, is_test = store.rows()
+        read_contents(store, read_kind(store.path.parent), keys)
         store.runs()
         _check_fold(is_test, store.events())
     except StorageError as error:
@@ -137,7 +141,10 @@ def _settings(folder: Path) -> Iterator[Finding]:
     except AgcdError as error:
         yield Finding(folder / CONFIG, f"cannot be used ({error})", f"mend it or {RESTORE}")
         return
-    if not images.is_dir():
+    yield from _given(folder)
+    if read_kind(folder).name != IMAGE:
+        pass  # the project holds them itself
+    elif not images.is_dir():
         yield Finding(folder / CONFIG, f"says that the images are in {images}, which is not there", "mend it")
     else:
         yield from _images(folder, images)
@@ -160,6 +167,16 @@ def _is_damaged(path: Path, read: Callable[[Path], object] = read_sealed) -> boo
     except ValueError:
         return True
     return False
+
+
+def _given(folder: Path) -> Iterator[Finding]:
+    """Embeddings that came with the items."""
+    try:
+        with Store(folder / RECORDS) as store:
+            for path, problem in problems_of_embeddings(folder, store):
+                yield Finding(path, f"is damaged or gone ({problem.partition(' (')[2].partition(')')[0]})", RESTORE)
+    except AgcdError:
+        return  # told among the records
 
 
 def _images(folder: Path, images: Path) -> Iterator[Finding]:

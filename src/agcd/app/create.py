@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from agcd.app.image_paths import UNPACKED, stored_path
+from agcd.app.embeddings import add_embeddings
+from agcd.app.image_paths import UNPACKED
+from agcd.app.kinds import IMAGE, ItemKind, kind_named
 from agcd.app.labels import LabelView
 from agcd.app.store.classes import check_names, clean_class_name
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.store import Store
 from agcd.config import Config, make_config, read_toml
 from agcd.data.columns import standard_names
-from agcd.data.health import health_report
+from agcd.data.embeddings import with_embeddings
 from agcd.data.reading import DEFAULT_OPTIONS, Choose, Reading, SourceOptions, refuse_doubt
-from agcd.data.sources import LISTS, read_source
+from agcd.data.sources import LISTS
 from agcd.data.tables import read_table
 from agcd.errors import ConfigError, DataError, did_you_mean
 from agcd.io import atomic_write, read_json, write_json
@@ -35,9 +37,19 @@ from agcd.words import count
 CONFIG, RECORDS, HEALTH, PEOPLE = "agcd.toml", "project.db", "health.json", "people.json"
 SOURCE = "source"
 """The section of ``agcd.toml`` that says how the images are read."""
-_SOURCE_KINDS: dict[str, type] = {"class_level": int, "follow_links": bool, "allow_outside": bool, "list": str}
-_LIST = "list"
-"""The setting that names the list of images that a project was made from."""
+_OPTIONS: dict[str, type] = {
+    "class_level": int,
+    "follow_links": bool,
+    "allow_outside": bool,
+    "column": str,
+    "label_column": str,
+    "picture_column": str,
+    "link_column": str,
+}
+"""The settings that are options of a reader."""
+_LIST, _KIND = "list", "kind"
+"""The settings that name the list that a project was made from, and the kind of its items."""
+_SOURCE_KINDS = {**_OPTIONS, _LIST: str, _KIND: str}
 
 
 def create_project(
@@ -49,23 +61,29 @@ def create_project(
     say: Callable[[str], None],
     options: SourceOptions = DEFAULT_OPTIONS,
     choose: Choose = refuse_doubt,
+    kind: str = IMAGE,
+    embeddings: Path | None = None,
 ) -> None:
-    """Scan ``images``, say what they were understood to be, check that they can be trained, and write the project.
+    """Scan the items at ``images``, say what they were understood to be, check that they can be trained, and write the
+    project.
 
-    ``choose`` decides between several readings; by default an unsure one is an error.
+    ``choose`` decides between several readings; by default an unsure one is an error. Where ``embeddings`` are given
+    they are the features, one vector per item.
     """
+    items = kind_named(kind)
     if (folder / RECORDS).exists():
         raise DataError(f"{folder} is a project already; choose another folder.")
     make_config(settings)  # a misspelt setting should not have to wait for the scan
     is_new = not folder.exists()
     unpacked: Path | None = None
     try:
-        reading = _scan(images, _scan_options(folder, options, labels_csv), choose)
+        scan_options = _scan_options(folder, options, labels_csv)
+        reading = items.read(Path(os.path.abspath(images)), scan_options, choose)
         unpacked = reading.unpacked
         # New pictures will be read as these were; a list of labels means that folders name nothing.
         level = 0 if labels_csv and reading.class_level is not None else reading.class_level
-        source = _source_section(replace(options, class_level=level), images)
-        _make(folder, reading, labels_csv, n_classes, settings, source, say)
+        source = _source_section(replace(options, class_level=level), images, kind)
+        _make(folder, reading, items, labels_csv, embeddings, n_classes, settings, source, say)
     except BaseException:
         _clean_up(folder, unpacked, is_new)
         raise
@@ -84,25 +102,29 @@ def _clean_up(folder: Path, unpacked: Path | None, is_new: bool) -> None:
 def _make(
     folder: Path,
     reading: Reading,
+    kind: ItemKind,
     labels_csv: Path | None,
+    embeddings: Path | None,
     n_classes: int | None,
     settings: dict[str, Any],
     source: dict[str, Any],
     say: Callable[[str], None],
 ) -> None:
     root, dataset = reading.root, reading.dataset
-    shown = [stored_path(path, root, folder) for path in dataset.paths or ()]
+    shown = kind.places(dataset, root, folder)
+    if embeddings is not None:
+        dataset = with_embeddings(dataset, embeddings, shown)
     if labels_csv is not None:
         dataset = _with_labels(dataset, shown, root, labels_csv)
     events = seed_events(dataset)
     given = settings.get("n_slots") if n_classes is None else n_classes
     config, values = _config(settings, given)
-    _check(config, events, dataset)
-    health = health_report(dataset, root)
+    _check(config, events, dataset, kind)
+    health = kind.health(dataset, root)
     for line in (understood(dataset), *(f"  {line}" for line in reading.tree), *health):
         say(line)
     if not (dataset.y_class[~dataset.is_test] < 0).any():
-        say("every picture has a label, so there is nothing to ask: agcd add takes pictures without one")
+        say(f"every {kind.noun} has a label, so there is nothing to ask: agcd add takes {kind.nouns} without one")
     if given is None:
         say("how many classes there are is found out on the way (--classes sets it)")
     else:
@@ -110,7 +132,7 @@ def _make(
     write_json(folder / HEALTH, health)
     own = _unpack_to(folder)
     images = f"{UNPACKED}/{root.relative_to(own).as_posix()}" if root.is_relative_to(own) else str(root)
-    _write(folder, dataset, shown, events, {"images": images, **values, **({SOURCE: source} if source else {})})
+    _write(folder, dataset, kind, shown, events, {"images": images, **values, **({SOURCE: source} if source else {})})
 
 
 def understood(dataset: Dataset) -> str:
@@ -134,8 +156,13 @@ def read_settings(path: Path) -> tuple[Config, Path]:
 
 def read_source_options(folder: Path) -> SourceOptions:
     """How the images of the project at ``folder`` are to be read, as its settings say."""
-    section = {name: value for name, value in _read_section(folder).items() if name != _LIST}
+    section = {name: value for name, value in _read_section(folder).items() if name in _OPTIONS}
     return SourceOptions(**section, unpack_to=_unpack_to(folder))
+
+
+def read_kind(folder: Path) -> ItemKind:
+    """What kind of items the project at ``folder`` has, as its settings say."""
+    return kind_named(_read_section(folder).get(_KIND, IMAGE))
 
 
 def read_source_path(folder: Path) -> Path:
@@ -153,17 +180,21 @@ def _read_section(folder: Path) -> dict[str, Any]:
         if name not in _SOURCE_KINDS:
             raise ConfigError(f"{path}: unknown setting source.{name}.{did_you_mean(name, _SOURCE_KINDS)}")
         if type(value) is not _SOURCE_KINDS[name] or (isinstance(value, int) and value < 0):
-            wanted = {"class_level": "a number from 0", _LIST: "the path of a list"}.get(name, "true or false")
+            texts = {_LIST: "the path of a list", _KIND: "the name of a kind of items"}
+            others = {int: "a number from 0", str: "the name of a column", bool: "true or false"}
+            wanted = texts.get(name, others[_SOURCE_KINDS[name]])
             raise ConfigError(f"{path}: source.{name} is {value!r}; {wanted} is expected.")
     return section
 
 
-def _source_section(options: SourceOptions, images: Path) -> dict[str, Any]:
-    """The section of ``agcd.toml`` by which new images are read: the options that are not the default, and the list
-    that ``images`` is, if it is one."""
-    given = {name: getattr(options, name) for name in _SOURCE_KINDS if name != _LIST}
+def _source_section(options: SourceOptions, images: Path, kind: str) -> dict[str, Any]:
+    """The section of ``agcd.toml`` by which new items are read: their kind, the options that are not the default, and
+    the list that ``images`` is, if it is one."""
+    given = {name: getattr(options, name) for name in _OPTIONS}
     changed = {name: value for name, value in given.items() if value != getattr(DEFAULT_OPTIONS, name)}
-    is_list = images.is_file() and options.unpack_to is None and images.suffix.lower() in LISTS
+    if kind != IMAGE:
+        changed[_KIND] = kind
+    is_list = images.is_file() and (kind != IMAGE or images.suffix.lower() in LISTS)
     return changed | ({_LIST: os.path.abspath(images)} if is_list else {})
 
 
@@ -223,12 +254,6 @@ def _scan_options(folder: Path, options: SourceOptions, labels_csv: Path | None)
     return replace(options, class_level=level, unpack_to=_unpack_to(folder))
 
 
-def _scan(images: Path, options: SourceOptions, choose: Choose) -> Reading:
-    if images.suffix.lower() in (".npz", ".npy"):
-        raise DataError(f"{images} holds embeddings: a project needs images, in a folder or listed in a manifest.")
-    return read_source(Path(os.path.abspath(images)), options, choose)
-
-
 def _with_labels(dataset: Dataset, shown: Sequence[str], root: Path, labels_csv: Path) -> Dataset:
     """The labels of a CSV in place of those that folders gave; paths start at the images or at the CSV."""
     row_of = _rows_by_path(shown)
@@ -240,7 +265,7 @@ def _with_labels(dataset: Dataset, shown: Sequence[str], root: Path, labels_csv:
             continue
         row = next((row_of[path] for path in _spellings(cells["path"], labels_csv, root) if path in row_of), None)
         if row is None:
-            raise DataError(f"{labels_csv}, line {line}: {cells['path']!r} is not one of the usable images in {root}.")
+            raise DataError(f"{labels_csv}, line {line}: {cells['path']!r} is not one of the usable items in {root}.")
         if y_class[row] >= 0:
             raise DataError(f"{labels_csv}, line {line}: {cells['path']!r} is listed twice; once is expected.")
         y_class[row] = names.setdefault(clean_class_name(cells["label"]), len(names))
@@ -272,9 +297,8 @@ def _config(settings: dict[str, Any], n_slots: int | None) -> tuple[Config, dict
     return make_config(values), values
 
 
-def _check(config: Config, events: Sequence[LabelEvent], dataset: Dataset) -> None:
+def _check(config: Config, events: Sequence[LabelEvent], dataset: Dataset, kind: ItemKind) -> None:
     """Whatever would stop the first training stops ``init`` already."""
-    from agcd.features.backbones import load_backbone
     from agcd.session import check_labels, strategy_settings
 
     view = LabelView.empty(dataset.is_test).after(events)
@@ -282,19 +306,23 @@ def _check(config: Config, events: Sequence[LabelEvent], dataset: Dataset) -> No
     labels, _ = view.state()
     check_labels(labels, config.n_slots or max(2, labels.n_old))
     strategy_settings(config.query)
-    load_backbone(config.backbone)
+    if dataset.x is None:
+        kind.check_features(config.backbone)
 
 
 def _write(
     folder: Path,
     dataset: Dataset,
+    kind: ItemKind,
     shown: Sequence[str],
     events: Sequence[LabelEvent],
     values: dict[str, Any],
 ) -> None:
     with atomic_write(folder / RECORDS) as aside:
         with Store(aside, create=True) as store, store.transaction():
-            store.add_rows(dataset.keys, shown, dataset.is_test)
+            store.add_rows(dataset.keys, shown, dataset.is_test, kind.contents(dataset))
+            if dataset.x is not None:
+                add_embeddings(folder, store, dataset.x, 0)
             store.add_quarantine(dataset.quarantine)
             store.append(events)
         with atomic_write(folder / CONFIG) as config_aside:

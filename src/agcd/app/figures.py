@@ -45,12 +45,13 @@ class Figures:
     lost: tuple[str, ...]
     """Sentences: which class is taken for which."""
     bought: Bought | None
+    noun: str = "picture"
 
     @property
     def headline(self) -> str:
         """The same in words."""
         if self.n_pictures and self.n_checked >= self.n_pictures:
-            return f"all {count(self.n_pictures, 'picture')} checked"
+            return f"all {count(self.n_pictures, self.noun)} checked"
         if self.accuracy is None:
             return "not checked yet"
         mean, low, high = (round(100 * value) for value in (self.accuracy.mean, self.accuracy.low, self.accuracy.high))
@@ -63,13 +64,13 @@ class Figures:
         if self.n_unnamed:
             near = f", most of them near {listed(self.unseen)}" if self.unseen else ""
             seem, kinds = ("seems", "a kind") if self.n_unnamed == 1 else ("seem", "kinds")
-            found.append(f"{count(self.n_unnamed, 'picture')} {seem} to be of {kinds} that nobody has named{near}.")
+            found.append(f"{count(self.n_unnamed, self.noun)} {seem} to be of {kinds} that nobody has named{near}.")
         found += self.lost
         if self.bought:
             n = self.bought.n_expected
             expected = "" if n is None else f" ({n} {'was' if n == 1 else 'were'} expected)"
             found.append(
-                f"Your last {self.bought.n_answers} answers gave {count(self.bought.n_changed, 'other picture')} "
+                f"Your last {self.bought.n_answers} answers gave {count(self.bought.n_changed, f'other {self.noun}')} "
                 f"another name{expected}; the next {self.bought.n_answers} are likely to change about "
                 f"{self.bought.n_next}."
             )
@@ -96,6 +97,7 @@ def figures_of(snapshot: Snapshot) -> Figures | None:
         unseen=_unseen(snapshot, live),
         lost=_lost(snapshot),
         bought=snapshot.live_log.bought(live),
+        noun=snapshot.noun,
     )
 
 

@@ -1,4 +1,4 @@
-"""Projects that grow: pictures are added, others are held out. Rows keep their numbers, labels and rounds stay.
+"""Projects that grow: items are added, others are held out. Rows keep their numbers, labels and rounds stay.
 
 New rows come after all others, in one transaction with the event that tells of them, so whoever follows the events
 knows of every row that a label may name. Nothing is computed here: whoever trains or serves looks at new rows.
@@ -6,20 +6,25 @@ knows of every row that a label may name. Nothing is computed here: whoever trai
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from agcd.app.create import read_source_options, read_source_path
+from agcd.app.embeddings import add_embeddings
 from agcd.app.image_paths import stored_path
+from agcd.app.kinds import IMAGE
 from agcd.app.labels import How, LabelView
 from agcd.app.project import Project
 from agcd.app.store.classes import clean_class_name, clean_text
 from agcd.app.store.events import LabelEvent, new_uid
+from agcd.data.embeddings import with_embeddings
 from agcd.data.images import IMAGE_SUFFIXES
 from agcd.data.items import Item, image_dataset
 from agcd.data.reading import DEFAULT_OPTIONS, Choose, Reading, SourceOptions, refuse_doubt
@@ -35,7 +40,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Added:
-    """What became of the pictures that were found."""
+    """What became of the items that were found."""
 
     n_new: int = 0
     """Rows that were added."""
@@ -54,10 +59,15 @@ class Added:
     set_aside: tuple[Quarantined, ...] = ()
     tree: tuple[str, ...] = field(default=(), repr=False)
     """What was understood of the source, in words."""
+    noun: str = "picture"
+
+    def facts(self) -> dict[str, Any]:
+        """All but the words."""
+        return {name: value for name, value in vars(self).items() if name != "noun"}
 
     def lines(self) -> list[str]:
         """The same in words."""
-        lines = [f"{count(self.n_new, 'picture')} added"]
+        lines = [f"{count(self.n_new, self.noun)} added"]
         details = [(self.n_labelled, "labelled by their folder or list"), (self.n_test, "for testing")]
         lines[0] += "".join(f", {n} {words}" for n, words in details if n)
         if self.new_classes:
@@ -65,16 +75,20 @@ class Added:
         if self.n_known:
             lines.append(f"{self.n_known} were here already")
         if self.n_back:
-            lines.append(f"{count(self.n_back, 'picture')} that had been removed brought back, with all that was said")
+            lines.append(f"{count(self.n_back, self.noun)} that had been removed brought back, with all that was said")
         if self.copies:
-            lines.append(f"{count(len(self.copies), 'file')} not added, with the same content as a picture here")
+            lines.append(f"{count(len(self.copies), self._one)} not added, with the same content as a {self.noun} here")
             lines += _first(f"  {path} is {other}" for path, other in self.copies)
         if self.n_named:
-            lines.append(f"  {self.n_named} of these pictures had no answer and got the name of the copy")
+            lines.append(f"  {self.n_named} of these {self.noun}s had no answer and got the name of the copy")
         if self.set_aside:
-            lines.append(f"{count(len(self.set_aside), 'file')} set aside")
+            lines.append(f"{count(len(self.set_aside), self._one)} set aside")
             lines += _first(f"  {one.path}: {one.reason}" for one in self.set_aside)
         return lines
+
+    @property
+    def _one(self) -> str:
+        return "file" if self.noun == "picture" else self.noun
 
 
 @dataclass(frozen=True)
@@ -84,31 +98,47 @@ class Removed:
     n: int
     n_before: int
     """Rows that had been removed already."""
+    noun: str = "picture"
+
+    def facts(self) -> dict[str, Any]:
+        """All but the words."""
+        return {"n": self.n, "n_before": self.n_before}
 
     def lines(self) -> list[str]:
         """The same in words."""
-        lines = [f"{count(self.n, 'picture')} removed; the files stay, and agcd undo brings them back"]
+        stay = "the files stay, and " if self.noun == "picture" else ""
+        lines = [f"{count(self.n, self.noun)} removed; {stay}agcd undo brings them back"]
         return lines + ([f"{self.n_before} had been removed before"] if self.n_before else [])
 
 
-def add_pictures(
+def add_items(
     project: Project,
     sources: Sequence[Path] = (),
     options: SourceOptions = DEFAULT_OPTIONS,
     *,
     unlabelled: bool = False,
     choose: Choose = refuse_doubt,
+    embeddings: Path | None = None,
 ) -> Added:
-    """Take the pictures of ``sources`` that are not rows yet, by default those that are new where the project's are.
+    """Take the items of ``sources`` that are not rows yet, by default those that are new where the project's are.
 
     What lies in the project's own folder of images is read as it was when the project was made; other folders, lists
     and archives by themselves, by ``options``; where one may be read in several ways, ``choose`` decides.
     ``unlabelled``: folders and lists give no labels. A picture that was removed comes back only where it is named.
+    ``embeddings`` are those of all items of the one source, for a project that was made with some.
     """
-    found = Added()
-    for source in sources or (read_source_path(project.folder),):
+    found = Added(noun=project.kind.noun)
+    places = sources or (read_source_path(project.folder),)
+    has_some = project.has_given_embeddings
+    if has_some != (embeddings is not None) or (has_some and len(places) > 1):
+        raise DataError(
+            "This project was made with embeddings: give those of one source with --embeddings."
+            if has_some
+            else "This project was made without embeddings: its own features are computed, and none can be given."
+        )
+    for source in places:
         known = _Known(project, brings_back=bool(sources))
-        new = _read(project, source, options, choose, known)
+        new = _read(project, source, options, choose, known, embeddings)
         try:
             found = _joined(found, _take(project, new, known, unlabelled=unlabelled))
         except BaseException:
@@ -118,7 +148,7 @@ def add_pictures(
     return found
 
 
-def remove_pictures(
+def remove_items(
     project: Project, paths: Sequence[str] = (), *, missing: bool = False, who: str = "me", uid: str | None = None
 ) -> Removed:
     """Hold rows out: files, or folders with all below them; with ``missing`` all whose file has gone.
@@ -128,16 +158,16 @@ def remove_pictures(
     who, store = clean_text(who, "name of a person"), project.store
     with store.transaction():
         if uid is not None and store.knows(uid):
-            return Removed(0, 0)
+            return Removed(0, 0, project.kind.noun)
         view = project.labels()
         rows = np.unique(np.concatenate([_rows_of(project, path) for path in paths] + [np.empty(0, np.int64)]))
-        if missing:
+        if missing and project.kind.name == IMAGE:
             gone = [row for row in view.present_rows.tolist() if not project.picture_path(row).is_file()]
             rows = np.union1d(rows, np.array(gone, np.int64))
         fresh, group = rows[~view.is_removed[rows]], uid or new_uid()
         events = [LabelEvent("remove", who, "human", row, group=group) for row in fresh.tolist()]
         project.log.append(store, events)
-    return Removed(len(fresh), len(rows) - len(fresh))
+    return Removed(len(fresh), len(rows) - len(fresh), project.kind.noun)
 
 
 class _Known:
@@ -182,8 +212,12 @@ class _Found:
     n_here: int
 
 
-def _read(project: Project, source: Path, options: SourceOptions, choose: Choose, known: _Known) -> _Found:
+def _read(
+    project: Project, source: Path, options: SourceOptions, choose: Choose, known: _Known, embeddings: Path | None
+) -> _Found:
     """Look at what is new in a source."""
+    if project.kind.name != IMAGE:
+        return _read_contents(project, source, options, choose, known, embeddings)
     place, own = Path(os.path.abspath(source)), read_source_path(project.folder)
     stored, images = read_source_options(project.folder), Path(os.path.abspath(project.images))
     is_inside = own.is_dir() and place.is_relative_to(images)
@@ -203,21 +237,68 @@ def _read(project: Project, source: Path, options: SourceOptions, choose: Choose
     return _Found(reading, len(skip.here))
 
 
+def _read_contents(
+    project: Project, source: Path, options: SourceOptions, choose: Choose, known: _Known, embeddings: Path | None
+) -> _Found:
+    """The same of texts and records: a row is known by its content, for lines of a table move."""
+    stored = read_source_options(project.folder)
+    level = stored.class_level if options.class_level is None else options.class_level
+    options = replace(stored, class_level=level, allow_outside=stored.allow_outside or options.allow_outside)
+    reading = project.kind.read(Path(os.path.abspath(source)), options, choose)
+    dataset = reading.dataset
+    where = list(dataset.where or ())
+    if embeddings is not None:
+        dataset = with_embeddings(dataset, embeddings, where)
+    fresh, taken = [], set(known.row_of)
+    for item, (place, key) in enumerate(zip(where, dataset.keys, strict=True)):
+        row = known.row_of.get(place)
+        is_same = row is not None and project.keys[row] == key
+        if (is_same and known.is_here(place)) or (key in known.row_of_key and dataset.y_class[item] < 0):
+            continue
+        if not is_same and place in taken:
+            where[item] = next(name for n in itertools.count(2) if (name := f"{place} ({n})") not in taken)
+        taken.add(where[item])
+        fresh.append(item)
+    kept = _part_of(replace(dataset, where=tuple(where)), np.array(fresh, np.int64))
+    return _Found(replace(reading, dataset=kept), dataset.n_rows - kept.n_rows)
+
+
+def _part_of(dataset: Dataset, items: IntArray) -> Dataset:
+    """Some items of texts or records."""
+
+    def of(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if values is None else tuple(values[item] for item in items.tolist())
+
+    return replace(
+        dataset,
+        y_class=dataset.y_class[items],
+        is_test=dataset.is_test[items],
+        keys=of(dataset.keys) or (),
+        x=None if dataset.x is None else dataset.x[items],
+        texts=of(dataset.texts),
+        records=of(dataset.records),
+        where=of(dataset.where),
+    )
+
+
 def _take(project: Project, found: _Found, known: _Known, *, unlabelled: bool) -> Added:
     """Make rows of what was found."""
     dataset, store = found.reading.dataset, project.store
-    stored = [stored_path(path, project.images, project.folder) for path in dataset.paths or ()]
+    stored, contents = project.kind.places(dataset, project.images, project.folder), project.kind.contents(dataset)
     with store.transaction():
         view = project.labels()  # people may have answered since the source was read
         if view.n_rows != len(known.paths):
-            raise DataError("Pictures were added by somebody else at the same moment: add these again.")
+            raise DataError("Items were added by somebody else at the same moment: add these again.")
         new = _New(dataset, stored, known, view, project.keys)
         rows = np.concatenate([new.fresh[~dataset.is_test[new.fresh]], new.fresh[dataset.is_test[new.fresh]]])
         events = _Events(view, dataset, {} if unlabelled else _names(dataset), len(store.runs()))
         added, said = events.added(len(known.paths), rows), events.said(len(known.paths), rows, new.twin_of)
         said += [LabelEvent("void", "me", "human", payload={"target": event.uid}) for event in new.removals]
         if len(rows):
-            store.add_rows([dataset.keys[i] for i in rows], [stored[i] for i in rows], dataset.is_test[rows])
+            held = [contents[i] for i in rows] if contents else ()
+            store.add_rows([dataset.keys[i] for i in rows], [stored[i] for i in rows], dataset.is_test[rows], held)
+            if dataset.x is not None:
+                add_embeddings(project.folder, store, dataset.x[rows], len(known.paths))
             store.append(added)
         project.log.append(store, said)
         store.release(stored)
@@ -237,6 +318,7 @@ def _take(project: Project, found: _Found, known: _Known, *, unlabelled: bool) -
         copies=tuple((stored[i], new.told_as[i]) for i in sorted(new.told_as)),
         set_aside=set_aside,
         tree=found.reading.tree,
+        noun=project.kind.noun,
     )
 
 
@@ -322,16 +404,23 @@ def _is_open(view: LabelView, row: int) -> bool:
 def _rows_of(project: Project, path: str) -> IntArray:
     """The rows of a file, or of a folder with all below it; as the project writes it, or where it lies."""
     for wanted in (path.rstrip("/"), stored_path(Path(path), project.images, project.folder)):
-        found = [row for row, own in enumerate(project.paths) if own == wanted or own.startswith(f"{wanted}/")]
+        found = [
+            row
+            for row, own in enumerate(project.paths)
+            if own == wanted or own.startswith((f"{wanted}/", f"{wanted}:"))
+        ]
         if found:
             return np.array(found, np.int64)
-    raise DataError(f"{path!r} is no picture of this project and no folder of any: agcd export lists their paths.")
+    raise DataError(
+        f"{path!r} is no {project.kind.noun} of this project and no folder of any: agcd export lists their paths."
+    )
 
 
 def _joined(one: Added, other: Added) -> Added:
     """Both, added up."""
-    values = {each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(Added)}
-    return Added(**values)  # numbers and tuples alike
+    names = [each.name for each in fields(Added) if each.name != "noun"]
+    values = {name: getattr(one, name) + getattr(other, name) for name in names}  # numbers and tuples alike
+    return Added(**values, noun=other.noun)
 
 
 def _first(lines: Iterable[str]) -> list[str]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from agcd.app.create import CONFIG, RECORDS, create_project, read_settings
+from agcd.app.create import CONFIG, RECORDS, create_project, read_kind, read_settings
+from agcd.app.embeddings import has_given_embeddings, read_given_embeddings
 from agcd.app.image_paths import picture_path
+from agcd.app.kinds import IMAGE, ItemKind, Picture
 from agcd.app.label_log import LabelLog
 from agcd.app.labels import LabelView
 from agcd.app.live import LiveLog
@@ -44,11 +46,11 @@ class Project:
     are functions of ``agcd.app.model``.
     """
 
-    def __init__(self, folder: Path, store: Store, config: Config, images: Path) -> None:
-        self.folder, self.store, self.config, self.images = folder, store, config, images
+    def __init__(self, folder: Path, store: Store, config: Config, images: Path, kind: ItemKind) -> None:
+        self.folder, self.store, self.config, self.images, self.kind = folder, store, config, images, kind
         self.engine: Engine | None = None
         """Where features are computed and rounds are trained; None does both here."""
-        self.row_log = RowLog(store)
+        self.row_log = RowLog(store, kind)
         self._log, self._queries, self.live = LabelLog(self.is_test), QueryLog(), LiveLog()
 
     @classmethod
@@ -62,12 +64,15 @@ class Project:
         say: Callable[[str], None] = lambda line: None,
         options: SourceOptions = DEFAULT_OPTIONS,
         choose: Choose = refuse_doubt,
+        kind: str = IMAGE,
+        embeddings: Path | None = None,
     ) -> Self:
-        """Scan ``images`` and make the project; ``say`` gets what was understood. Nothing is written on an error.
+        """Scan the items at ``images`` and make the project; ``say`` gets what was understood. Nothing is written on an
+        error.
 
-        ``options`` and ``choose`` say how the images are read, and decide where that is not sure.
+        ``options`` and ``choose`` say how items of this ``kind`` are read, and decide where that is not sure.
         """
-        create_project(folder, images, labels_csv, n_classes, settings or {}, say, options, choose)
+        create_project(folder, images, labels_csv, n_classes, settings or {}, say, options, choose, kind, embeddings)
         return cls.open(folder)
 
     @classmethod
@@ -79,7 +84,7 @@ class Project:
             raise DataError(f"There is no project at {folder}: make one with agcd init.")
         config, images = read_settings(folder / CONFIG)
         adopt_old_cache(folder)
-        return cls(folder, Store(folder / RECORDS), config, images)
+        return cls(folder, Store(folder / RECORDS), config, images, read_kind(folder))
 
     def with_store(self, store: Store) -> Self:
         """The same project through another connection, for another thread; what was read of it is shared."""
@@ -124,9 +129,25 @@ class Project:
         """Files that were found and cannot be used."""
         return self.store.n_quarantined
 
+    def contents(self) -> Sequence[str]:
+        """What the rows hold, by row; "" of rows that are files (``agcd.app.kinds``)."""
+        return self.row_log.contents(self.store)
+
+    def picture(self, row: int) -> Picture | None:
+        """The picture of ``row``, if it has one."""
+        return self.kind.picture(self.paths[row], self.keys[row], self.contents()[row])
+
+    def picture_file(self, row: int) -> tuple[Path, str] | None:
+        """Where the picture of ``row`` lies, and the key of its content."""
+        found = self.picture(row)
+        return None if found is None else (self._place(found.path), found.key)
+
     def picture_path(self, row: int) -> Path:
-        """Where the picture of ``row`` lies."""
-        return picture_path(self.paths[row], self.images, self.folder)
+        """Where the file of ``row`` lies."""
+        return self._place(self.paths[row])
+
+    def _place(self, stored: str) -> Path:
+        return picture_path(stored, self.images, self.folder)
 
     # ------------------------------------------------------------------------------------------ what people say
 
@@ -210,7 +231,7 @@ class Project:
             if shown is None and self.labels().n_rows > labels.n_rows:  # rows were added since the labels were read
                 return self.snapshot(before)
         learned = self._log.at(labels, {runs[0], runs[n_finished - 1]})[runs[n_finished - 1]] if n_finished else None
-        return Snapshot(labels, shown, runs, n_finished, learned, asked, self.live)
+        return Snapshot(labels, shown, runs, n_finished, learned, asked, self.live, self.kind.noun)
 
     def trained_snapshot(self) -> Snapshot:
         """The present moment of a project that has been trained; what cache/ has lost is read from the last run."""
@@ -273,14 +294,26 @@ class Project:
         """Read the settings again."""
         self.config = read_settings(self.folder / CONFIG)[0]
 
+    @property
+    def has_given_embeddings(self) -> bool:
+        """Whether the features came with the items."""
+        return has_given_embeddings(self.store)
+
     def dataset(self, n_rows: int | None = None) -> Dataset:
         """The rows as they were scanned, or the first ``n_rows`` of them; labels are in the events, not here."""
-        if not self.images.is_dir():
+        if self.kind.name == IMAGE and not self.images.is_dir():
             raise DataError(
                 f"There is no folder {self.images}: set 'images' in {self.folder / CONFIG} to its new place."
             )
         self.labels()  # rows may have been added
-        rows = self.row_log.rows
-        paths = tuple(picture_path(path, self.images, self.folder) for path in rows.paths[:n_rows])
-        y_class = np.full(len(paths), UNLABELLED, dtype=np.int64)
-        return Dataset(os.path.basename(self.images), (), y_class, rows.is_test[:n_rows], rows.keys[:n_rows], paths)
+        rows, x = self.row_log.rows, read_given_embeddings(self.folder, self.store)
+        fields = self.kind.dataset_fields(self.contents()[:n_rows], rows.paths[:n_rows], self._place)
+        return Dataset(
+            name=os.path.basename(self.images),
+            classes=(),
+            y_class=np.full(len(rows.keys[:n_rows]), UNLABELLED, dtype=np.int64),
+            is_test=rows.is_test[:n_rows],
+            keys=rows.keys[:n_rows],
+            x=None if x is None else x[:n_rows],
+            **fields,
+        )

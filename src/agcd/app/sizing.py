@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agcd.app.create import RECORDS
+from agcd.app.kinds import IMAGE
 from agcd.app.project import Project
 from agcd.config import Config, make_config
-from agcd.engine.costs import Size, size_of
+from agcd.engine.costs import Size, mean_length, size_of
 from agcd.errors import ConfigError
 from agcd.types import Dataset
 
@@ -65,4 +66,9 @@ def _project(folder: Path, n_classes: int | None) -> Sized:
         labels, _ = project.label_state()
         n_slots = n_classes or project.n_slots_known or max(2, 2 * labels.n_old)
         size = Size(len(labels.train_rows), int(project.is_test.sum()), n_slots, len(labels.labelled_rows))
-        return Sized(project.config, size, None)
+        if project.kind.name == IMAGE and not project.has_given_embeddings:
+            return Sized(project.config, size, None)
+        data = project.dataset()
+        if data.x is not None:
+            return Sized(project.config, size, data.x.shape[1])
+        return Sized(project.config, replace(size, n_chars=mean_length(data)), None)

@@ -90,6 +90,8 @@ class Snapshot:
     asked: Asked = field(default_factory=Asked)
     """The present query, and the present audit."""
     live_log: LiveLog | None = field(default=None, repr=False)
+    noun: str = "picture"
+    """What a row is called (``agcd.app.kinds``)."""
     _labelled: dict[int, IntArray] = field(default_factory=dict, repr=False)
     """What ``labelled`` has found so far."""
 

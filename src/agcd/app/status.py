@@ -63,6 +63,17 @@ class Status:
     """Training has begun: the number of classes only grows by naming them."""
     agreement: Agreement
     last_event: int
+    noun: str = "picture"
+
+    @property
+    def things(self) -> str:
+        """What rows are called in the list: files of pictures are images."""
+        return "images" if self.noun == "picture" else f"{self.noun}s"
+
+    @property
+    def thing(self) -> str:
+        """What is set aside: of pictures, files."""
+        return "file" if self.noun == "picture" else self.noun
 
     @property
     def n_classes(self) -> int:
@@ -84,7 +95,8 @@ class Status:
         others = [(self.n_accepted, "accepted by page"), (self.n_audit, "held for an audit")]
         came_and_went = [(self.n_removed, "removed"), (self.n_unseen, "new and not looked at yet")]
         lines = [
-            f"images   {self.n_images}, {self.n_test} of them test; {count(self.n_set_aside, 'file')} set aside"
+            f"{self.things:<8} {self.n_images}, {self.n_test} of them test; "
+            f"{count(self.n_set_aside, self.thing)} set aside"
             + "".join(f"; {n} {words}" for n, words in came_and_went if n),
             f"labels   {self.n_seeds} from the start, {self.n_answers} answered; "
             f"{self.n_passed} passed, {self.n_junk} junk" + "".join(f", {n} {words}" for n, words in others if n),
@@ -95,7 +107,9 @@ class Status:
         ]
         if self.agreement.share is not None:
             share = f"{100 * self.agreement.share:.0f} %"
-            lines.append(f"people   agree on {share} of {count(self.agreement.n_rows, 'image')} that several labelled")
+            lines.append(
+                f"people   agree on {share} of {count(self.agreement.n_rows, self.noun)} that several labelled"
+            )
         return lines
 
 
@@ -135,4 +149,5 @@ def status_of(project: Project, snapshot: Snapshot | None = None) -> Status:
         n_slots_fixed=0 in snapshot.runs,
         agreement=labels.agreement,
         last_event=labels.last_event,
+        noun=project.kind.noun,
     )

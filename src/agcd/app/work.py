@@ -90,7 +90,7 @@ def prepare(project: Project, told: ProgressFile, n_questions: int | None) -> No
     """Features of every image, and how many classes there seem to be."""
     from agcd.app import model
 
-    told.stage("reading images")
+    told.stage(f"reading {project.kind.nouns}")
     features = model.row_features(project, told.progress)
     if project.n_finished == 0 and project.label_state()[0].n_old:
         told.stage("estimating the number of classes")
@@ -103,7 +103,7 @@ def next_round(project: Project, told: ProgressFile, n_questions: int | None) ->
 
     number = project.n_finished
     told.training = f"training round {number}" if number else "base training"
-    told.stage("reading images")
+    told.stage(f"reading {project.kind.nouns}")
     model.train(project, told.epoch, told.progress)
     told.stage("choosing questions")
     model.ask(project, n_questions)
@@ -129,7 +129,7 @@ def start(project: Project, told: ProgressFile, n_questions: int | None) -> None
 
     # The first training learns what was known before the first question: whatever people name is new to it.
     project.store.begin_run(0)
-    told.stage("looking at the pictures")
+    told.stage(f"looking at the {project.kind.nouns}")
     features = model.row_features(project, told.progress, n_views=1)
     told.stage("finding groups")
     model.make_start_view(project, features)
@@ -155,7 +155,7 @@ def grow(project: Project, told: ProgressFile, n_questions: int | None) -> None:
     """Look at the pictures that were added, as fast as the machine can: people wait for them."""
     from agcd.app import model
 
-    told.stage("looking at new pictures")
+    told.stage(f"looking at new {project.kind.nouns}")
     model.look_at_new_rows(project, told.progress)
 
 

@@ -1,4 +1,4 @@
-"""Pictures that come to a project and leave it: ``agcd add`` and ``agcd remove``."""
+"""Items that come to a project and leave it: ``agcd add`` and ``agcd remove``."""
 
 from __future__ import annotations
 
@@ -23,47 +23,50 @@ def add(
     folder: ProjectArgument,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[PATH]...", help="Folders, pictures, lists, archives; default where the project's are."
-        ),
+        typer.Argument(metavar="[PATH]...", help="Files, folders, lists, archives; default where the project's are."),
     ] = None,
     unlabelled: Annotated[
         bool, typer.Option("--unlabelled", help="Take no labels from the names of folders or from lists.")
     ] = False,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Vectors of the new items, for a project that was made with some.")
+    ] = None,
     class_level: ClassLevelOption = None,
     follow_links: FollowLinksOption = False,
     allow_outside: AllowOutsideOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take new pictures into a project: labels and rounds stay, and only the new ones are computed."""
-    from agcd.app.growth import add_pictures
+    """Take new items into a project: labels and rounds stay, and only the new ones are computed."""
+    from agcd.app.growth import add_items
     from agcd.app.project import Project
     from agcd.data.reading import SourceOptions
 
     options = SourceOptions(0 if unlabelled else class_level, follow_links, allow_outside)
+    choose = choosing(yes)
     with Project.open(folder) as project:
-        added = add_pictures(project, paths or [], options, unlabelled=unlabelled, choose=choosing(yes))
+        added = add_items(project, paths or [], options, unlabelled=unlabelled, choose=choose, embeddings=embeddings)
     following = [f"next: agcd serve {folder} (or, without a browser, agcd train {folder})"] if added.n_new else []
-    tell(as_json, vars(added), [*added.lines(), *following])
+    tell(as_json, added.facts(), [*added.lines(), *following])
 
 
 def remove(
     folder: ProjectArgument,
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH]...", help="Pictures, or folders with all below them.")
+        list[str] | None,
+        typer.Argument(metavar="[PATH]...", help="Files, folders with all below them, or where texts are from."),
     ] = None,
-    missing: Annotated[bool, typer.Option("--missing", help="All pictures whose file has gone.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="All whose file has gone.")] = False,
     who: Annotated[str, typer.Option(help="Who says so.")] = "me",
     as_json: JsonOption = False,
 ) -> None:
-    """Hold pictures out of a project: no longer asked, learned, shown or exported; the files stay."""
-    from agcd.app.growth import remove_pictures
+    """Hold items out of a project: no longer asked, learned, shown or exported; files stay."""
+    from agcd.app.growth import remove_items
     from agcd.app.project import Project
     from agcd.errors import ConfigError
 
     if not paths and not missing:
-        raise ConfigError("Nothing is named: give pictures or folders, or --missing.")
+        raise ConfigError("Nothing is named: give files or folders, or --missing.")
     with Project.open(folder) as project:
-        removed = remove_pictures(project, paths or [], missing=missing, who=who)
-    tell(as_json, vars(removed), removed.lines())
+        removed = remove_items(project, paths or [], missing=missing, who=who)
+    tell(as_json, removed.facts(), removed.lines())

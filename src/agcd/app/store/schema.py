@@ -115,12 +115,18 @@ def m005_growing_projects(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def m006_contents(connection: sqlite3.Connection) -> None:
+    """What rows hold that are no files: texts, records."""
+    connection.execute("CREATE TABLE contents (row INTEGER PRIMARY KEY REFERENCES rows(row), content TEXT NOT NULL)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_initial,
     m002_leases_by_browser,
     m003_no_note_of_voided_events,
     m004_digests,
     m005_growing_projects,
+    m006_contents,
 )
 TABLES = frozenset({"migrations", "rows", "events", "runs"})
 """What makes a database the records of a project, whatever its version."""

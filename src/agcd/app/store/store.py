@@ -28,6 +28,8 @@ from agcd.errors import DataError, StorageError
 from agcd.io import digest
 from agcd.types import BoolArray, Quarantined
 
+_ROWS = "rows"
+"""The name of the digest over all rows."""
 _TURNS: dict[Path, threading.RLock] = {}
 """Threads of one process take turns at writing to a file. SQLite alone would let them sleep and look again: with four
 that write without a pause, one in a hundred then waited for 0.2 to 0.4 seconds."""
@@ -115,16 +117,20 @@ class Store:
         if not expected and not self.is_read_only:
             write_last_event(self.path, found)
 
-    def add_rows(self, keys: Sequence[str], paths: Sequence[str], is_test: BoolArray) -> None:
-        """Number the items 0, 1, …, or those of a project that grows from its last number on."""
+    def add_rows(
+        self, keys: Sequence[str], paths: Sequence[str], is_test: BoolArray, contents: Sequence[str] = ()
+    ) -> None:
+        """Number the items 0, 1, …, or those of a project that grows from its last number on; files have no content."""
         with self.transaction():
             known_keys, known_paths, known_test = self.rows()
             fresh = zip(keys, paths, is_test.tolist(), strict=True)
             rows = ((row, *values) for row, values in enumerate(fresh, start=len(known_keys)))
             self.connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", rows)
+            held = enumerate(contents, start=len(known_keys))
+            self.connection.executemany("INSERT INTO contents VALUES (?, ?)", held)
             flags = np.concatenate([known_test, is_test])
             value = digest_of_rows([*known_keys, *keys], [*known_paths, *paths], flags.tolist())
-            self.connection.execute("INSERT OR REPLACE INTO digests VALUES ('rows', ?)", (value,))
+            self.set_digest(_ROWS, value)
 
     def rows(self) -> tuple[tuple[str, ...], tuple[str, ...], BoolArray]:
         """Content keys, paths and which rows are for testing, each by row."""
@@ -137,10 +143,22 @@ class Store:
                 keys.append(key)
                 paths.append(path)
                 is_test.append(test)
-        stored = self.select("SELECT value FROM digests WHERE name = 'rows'")
-        if stored != [(digest_of_rows(keys, paths, is_test),)] and (keys or stored):
+        stored = self.digests(_ROWS).get(_ROWS)
+        if stored != digest_of_rows(keys, paths, is_test) and (keys or stored):
             raise StorageError(f"{self.path} is damaged (the list of pictures is not what was stored): {RESTORE}.")
         return tuple(keys), tuple(paths), np.asarray(is_test, dtype=np.bool_)
+
+    def contents(self) -> list[str]:
+        """What the rows hold, by row; nothing where they are files. Their keys tell whether it is what was stored."""
+        return [content for (content,) in self.select("SELECT content FROM contents ORDER BY row")]
+
+    def digests(self, prefix: str) -> dict[str, str]:
+        """The digests whose names begin with ``prefix``."""
+        found = self.select("SELECT name, value FROM digests WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
+        return dict(found)
+
+    def set_digest(self, name: str, value: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO digests VALUES (?, ?)", (name, value))
 
     def add_quarantine(self, refused: Iterable[Quarantined]) -> None:
         """Note files that cannot be used; of one that was noted before the last reason counts."""
