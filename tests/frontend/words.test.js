@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { agreeWords, count, duration, fileName, percent, plural, SURENESS_WORDS, unsureness, wordFor }
+import { agreeWords, count, duration, fileName, percent, plural, say, SURENESS_WORDS, unsureness, withNoun, wordFor }
   from "../../src/agcd/app/web/static/lib/words.js";
 
 test("one of a thing is singular, none and many are plural", () => {
@@ -52,4 +52,15 @@ test("agreement is said in answers, not as a share", () => {
   assert.equal(agreeWords(5, 5), "5 of 5 answers agree");
   assert.equal(agreeWords(1, 1), "1 answer");
   assert.equal(agreeWords(0, 0), "not checked yet");
+});
+
+test("our own words about pictures are said of texts, with capitals and in the plural", () => {
+  assert.equal(withNoun("Picture 7 of the pictures", "text"), "Text 7 of the texts");
+  assert.equal(withNoun("Pictures: tick a picture", "record"), "Records: tick a record");
+  assert.equal(withNoun("Nothing of the kind", "text"), "Nothing of the kind");
+});
+
+test("of photographs everything is said as it is written, and values stay what they are", () => {
+  assert.equal(say`Picture ${7} of “${"My Picture"}”`, "Picture 7 of “My Picture”");
+  assert.equal(say`shown as ${null}.`, "shown as .");
 });

@@ -29,8 +29,8 @@ class Rows:
     keys: Sequence[str]
     root: Path
 
-    def picture_path(self, row: int) -> Path:
-        return self.root / self.paths[row]
+    def picture_file(self, row: int) -> tuple[Path, str]:
+        return self.root / self.paths[row], self.keys[row]
 
 
 def encoded(image: Image.Image, kind: str = "JPEG", **options: Any) -> bytes:

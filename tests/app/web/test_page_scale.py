@@ -28,7 +28,11 @@ def server_of(folder: Path) -> ServerState:
     """As much of a server as showing pictures needs."""
     pictures = Pictures(Rows([], [f"b2-{row:032x}" for row in range(N_ROWS)], folder), folder)
     files = FileNames([f"folder/{row}.png" for row in range(N_ROWS)])
-    return cast(ServerState, SimpleNamespace(pictures=pictures, files=files))
+
+    def seen(row: int) -> dict[str, object]:
+        return {"row": row, "v": pictures.version(row)}
+
+    return cast(ServerState, SimpleNamespace(pictures=pictures, files=files, seen=seen))
 
 
 @pytest.mark.parametrize("order", grid_map.ORDERS)

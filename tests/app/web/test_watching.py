@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agcd.app.answers import Answer, write_answers
-from agcd.app.growth import Added, add_pictures, remove_pictures
+from agcd.app.growth import Added, add_items, remove_items
 from agcd.app.jobs import JobState, Kind
 from agcd.app.model import look_at_new_rows
 from agcd.app.project import Project
@@ -58,10 +58,10 @@ def test_a_damaged_picture_is_not_tried_again_before_it_changes(
     tries: list[Added] = []
 
     def add(project: Project) -> Added:
-        tries.append(add_pictures(project))
+        tries.append(add_items(project))
         return tries[-1]
 
-    monkeypatch.setattr("agcd.app.web.watching.add_pictures", add)
+    monkeypatch.setattr("agcd.app.web.watching.add_items", add)
     watch = FolderWatch(server)
     for _ in range(4):
         looked(watch)
@@ -70,7 +70,7 @@ def test_a_damaged_picture_is_not_tried_again_before_it_changes(
 
 def test_what_was_removed_stays_so(server: ServerState) -> None:
     with server.opened() as project:
-        remove_pictures(project, [project.paths[0]])
+        remove_items(project, [project.paths[0]])
     watch, n = FolderWatch(server), server.project.n_rows
     assert looked(watch) == looked(watch) == n
 
@@ -80,10 +80,10 @@ def test_a_page_that_is_open_shows_and_asks_about_pictures_that_came(tmp_path: P
     with serving(folder) as client, Project.open(folder) as other:
         n = client.get("/api/v1/state")["n_images"]
         put(other, 2, 2)
-        add_pictures(other)
+        add_items(other)
         state = client.get("/api/v1/state")
         assert (state["n_images"], state["n_unseen"]) == (n + 10, 10)
-        assert state["health"][-1] == "10 images added since"
+        assert state["health"][-1] == "10 pictures added since"
         assert len(client.get("/api/v1/grid", per_page=100)["thumbs"]) == n + 10
         assert client.http.get(f"/image/{n}").status_code == 200
         look_at_new_rows(other)
@@ -128,7 +128,7 @@ def test_looking_at_new_pictures_comes_before_training_and_interrupts_it(
     assert said == ["train"]
     with server.opened() as project:
         put(project, 1, 3)
-        add_pictures(project)
+        add_items(project)
         assert due(project.snapshot()) == "grow"
     by_itself.look()
     by_itself.look()

@@ -96,8 +96,10 @@ def _pages(server: ServerState) -> APIRouter:
 
 def _page(server: ServerState, page: str, title: str) -> Callable[[Request], HTMLResponse]:
     def answer(request: Request) -> HTMLResponse:
-        person, name = request.scope.get(PERSON), server.project.name
-        return HTMLResponse(render("shell.html.j2", page=page, title=title, pages=PAGES, project=name, person=person))
+        person, name, kind = request.scope.get(PERSON), server.project.name, server.project.kind
+        return HTMLResponse(
+            render("shell.html.j2", page=page, title=title, pages=PAGES, project=name, person=person, kind=kind)
+        )
 
     return answer
 

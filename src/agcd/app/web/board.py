@@ -129,7 +129,9 @@ def conflicts(snapshot: Snapshot, group: Group) -> list[str]:
     inside = snapshot.labels_inside(group).get(snapshot.number(group), 0)
     outside = len(snapshot.labelled(group)) - inside
     if outside and group.slots:
-        found.append(f"{count(outside, 'picture')} with this name {'lies' if outside == 1 else 'lie'} in other groups.")
+        found.append(
+            f"{count(outside, snapshot.noun)} with this name {'lies' if outside == 1 else 'lie'} in other groups."
+        )
     return found
 
 
@@ -178,7 +180,7 @@ def merge_preview(server: ServerState, snapshot: Snapshot, one: Group, into: Gro
     what = f"{count(n_one, 'label')} of {one.name} will count as {into.name}, which has {n_into:,}."
     if one.info is None or into.info is None:
         unnamed, named = (one, into) if one.info is None else (into, one)
-        what = f"{unnamed.name} has no name: the pictures that you tick are labelled as {named.name}."
+        what = f"{unnamed.name} has no name: the {snapshot.noun}s that you tick are labelled as {named.name}."
     labelled = [server.thumbs(snapshot, snapshot.labelled(group)[:_PREVIEW]) for group in (one, into)]
     return MergePreview(
         one=board_card(server, snapshot, one),
@@ -194,7 +196,7 @@ def split_preview(server: ServerState, snapshot: Snapshot, seen: RoundView, grou
     members = snapshot.members(group)
     rows = np.union1d(members[:: 1 + len(members) // _SPLIT_ROWS], snapshot.labelled(group))
     if len(rows) < 4:
-        raise DataError(f"{group.name} has too few pictures to be split.")
+        raise DataError(f"{group.name} has too few {snapshot.noun}s to be split.")
     in_second, distance = two_means(seen.vectors(rows))
     halves = []
     for half in (~in_second, in_second):

@@ -78,8 +78,7 @@ def next_live_card(server: ServerState, project: Project, asker: Asker, *, blind
         return Card(row=None, is_live=True)
     row = question.row
     card = Card(
-        row=row,
-        v=server.pictures.version(row),
+        **server.seen(row),
         path="" if blind else project.paths[row],  # it may tell the class
         query_id=question.query_id,
         number=question.number + 1,
@@ -110,7 +109,7 @@ def live_why(snapshot: Snapshot, found: list[Candidate], question: LiveQuestion)
     if question.is_drawn:
         return "Drawn at random: your answer also tells how good the names are."
     if group.info is None:
-        return f"One of {count(snapshot.size(group), 'picture')} that seem to be of a kind nobody has named."
+        return f"One of {count(snapshot.size(group), snapshot.noun)} that seem to be of a kind nobody has named."
     if len(found) > 1 and found[0].probability - found[1].probability < WAVERS:
         return f"It could be {found[0].name} or {found[1].name}: your answer moves the border."
     return f"It looks like {group.name}, and nobody has confirmed that nearby."
@@ -122,12 +121,11 @@ def _bare_card(server: ServerState, project: Project, query: StoredQuery, row: i
     ahead = islice(open_rows(labels, query, held, asker.who, except_rows=taken), N_AHEAD)
     n_done = len(query.questions) - n_open(labels, query)
     return Card(
-        row=row,
-        v=server.pictures.version(row),
+        **server.seen(row),
         query_id=query.id,
         number=min(len(query.questions), n_done + 1 + len(asker.answered)),
         of=len(query.questions),
-        upcoming=[Thumb(row=other, v=server.pictures.version(other)) for other in ahead],
+        upcoming=[Thumb(**server.seen(other)) for other in ahead],
     )
 
 

@@ -1,4 +1,4 @@
-"""Finding pictures by the names of their files."""
+"""Finding items by the names of their files, and by what they say."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from agcd.types import BoolArray, IntArray
 
 
 class FileNames:
-    """The paths of all rows, as the project knows them."""
+    """The paths of all rows, as the project knows them, and what those hold that are no files."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = paths
-
-    def of(self, paths: Sequence[str]) -> FileNames:
-        """The names of ``paths``: these where they are the same, so that they are sorted once."""
-        return self if paths is self.paths else FileNames(paths)
+    def __init__(self, paths: Sequence[str], contents: Sequence[str] = ()) -> None:
+        self.paths, self.contents = paths, contents
 
     @cached_property
     def _lower(self) -> list[str]:
-        return [path.casefold() for path in self.paths]
+        if not self.contents:
+            return [path.casefold() for path in self.paths]
+        pairs = zip(self.paths, self.contents, strict=False)
+        return [f"{path}\n{content}".casefold() for path, content in pairs]
 
     @cached_property
     def _folder_of(self) -> tuple[list[str], IntArray]:
@@ -36,7 +35,7 @@ class FileNames:
         return self._folder_of[0]
 
     def containing(self, text: str) -> BoolArray:
-        """(n,) whether each path contains ``text``, in upper or lower case."""
+        """(n,) whether each path, or what the row says, contains ``text``, in upper or lower case."""
         wanted = text.casefold()
         return np.array([wanted in path for path in self._lower], np.bool_)
 

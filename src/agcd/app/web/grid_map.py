@@ -46,7 +46,10 @@ def grid(server: ServerState, snapshot: Snapshot, wanted: Wanted, order: str, pa
         title = f"{title} {words}".rstrip()
     rows = _ordered(snapshot, rows, order)
     page, n_pages, shown = page_of(len(rows), page, PER_PAGE)
-    return Grid(thumbs=server.thumbs(snapshot, rows[shown]), n=len(rows), page=page, n_pages=n_pages, title=title)
+    thumbs = server.thumbs(snapshot, rows[shown])
+    if words := wanted.text.strip():
+        thumbs = [thumb.model_copy(update={"text": server.excerpt_around(thumb.row, words)}) for thumb in thumbs]
+    return Grid(thumbs=thumbs, n=len(rows), page=page, n_pages=n_pages, title=title)
 
 
 def _of_class(_: ServerState, snapshot: Snapshot, wanted: Wanted, rows: IntArray) -> tuple[IntArray, str]:
@@ -109,14 +112,14 @@ def _chosen(server: ServerState, snapshot: Snapshot, show: str, selection: str |
     if show == "selection":
         return server.kept(f"selection-{selection}"), "chosen on the map"
     if show == "unlabelled":
-        return np.flatnonzero(~labels.settled), "pictures without an answer"
+        return np.flatnonzero(~labels.settled), f"{snapshot.noun}s without an answer"
     if show in _HOWS:
-        return labels.rows(_HOWS[show]), f"{show} pictures"
+        return labels.rows(_HOWS[show]), f"{show} {snapshot.noun}s"
     if show == "accepted":
-        return labels.rows((How.ACCEPTED,)), "pictures accepted by page"
+        return labels.rows((How.ACCEPTED,)), f"{snapshot.noun}s accepted by page"
     if show == "disagree":
-        return snapshot.disagreeing, "pictures that people and model call differently"
-    return labels.train_rows, "all pictures"
+        return snapshot.disagreeing, f"{snapshot.noun}s that people and model call differently"
+    return labels.train_rows, f"all {snapshot.noun}s"
 
 
 def _ordered(snapshot: Snapshot, rows: IntArray, order: str) -> IntArray:

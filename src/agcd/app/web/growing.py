@@ -48,7 +48,7 @@ def grown_rows(server: ServerState, snapshot: Snapshot, order: str, last_row: in
     rows = server.kept(_name(order))
     place = np.flatnonzero(rows == last_row)
     if not len(place):
-        raise DataError(f"Row {last_row} is not in that list of similar pictures.")
+        raise DataError(f"Row {last_row} is not in that list of similar {snapshot.noun}s.")
     rows = rows[: place[0] + 1]
     return rows[~snapshot.labels.settled[rows]]
 
@@ -57,7 +57,7 @@ def grow_order(snapshot: Snapshot, seen: RoundView, group: Group) -> IntArray:
     """Rows without an answer by falling similarity to the class; it may be one answer old and unknown to the model."""
     if seen.features is None:
         raise ConfigError(
-            "What the pictures look like is no longer in the cache: let the model learn from your answers first."
+            f"What the {snapshot.noun}s are like is no longer in cache/: let the model learn from your answers first."
         )
     rows = _searched(snapshot, seen, group)
     rows = rows[~snapshot.labels.settled[rows]]
@@ -77,7 +77,7 @@ def _centre(snapshot: Snapshot, seen: RoundView, group: Group) -> FloatArray:
     found = (snapshot.labelled(group)[:_N_LABELLED], snapshot.members(group, _N_MEMBERS), _accepted(snapshot, group))
     rows = next((rows for rows in found if len(rows)), None)
     if rows is None:
-        raise DataError(f"{group.name} has no picture yet that others could be compared with.")
+        raise DataError(f"{group.name} has no {snapshot.noun} yet that others could be compared with.")
     mean = seen.vectors(rows).mean(0)
     return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))
 

@@ -53,8 +53,8 @@ class PictureRows(Protocol):
     def keys(self) -> Sequence[str]:
         """The key of each row's content."""
 
-    def picture_path(self, row: int) -> Path:
-        """Where the picture of ``row`` lies."""
+    def picture_file(self, row: int) -> tuple[Path, str] | None:
+        """Where the picture of ``row`` lies and the key of its content; None where it has none."""
 
 
 class Pictures:
@@ -81,23 +81,32 @@ class Pictures:
 
     def key(self, row: int, size: int = SIZES[0]) -> str:
         """The name of the content of ``row``, if there is such a row and such a size."""
-        keys = self._rows.keys
-        if not 0 <= row < len(keys):
-            raise NoSuchPicture(f"There is no picture {row}: the project has {len(keys)}, numbered from 0.")
+        self._key_of_row(row)
         if size not in SIZES:
             raise NoSuchPicture(f"There are no pictures of size {size}; allowed: {', '.join(map(str, SIZES))}.")
-        key = keys[row]
+        found = self._rows.picture_file(row)
+        if found is None:
+            raise NoSuchPicture(f"Row {row} has no picture.")
+        key = found[1]
         if not KEY.fullmatch(key):  # it becomes a file name, and the project may be a stranger's
             raise PictureGone(f"Picture {row} cannot be shown: it was scanned by another rule.")
         return key
 
     def version(self, row: int) -> str:
         """Changes with the content of ``row``: what browsers may keep is asked for with it."""
-        return self.key(row)[3:13]
+        return self._key_of_row(row)[3:13]
+
+    def _key_of_row(self, row: int) -> str:
+        keys = self._rows.keys
+        if not 0 <= row < len(keys):
+            raise NoSuchPicture(f"There is no picture {row}: the project has {len(keys)}, numbered from 0.")
+        return keys[row]
 
     def _made(self, row: int, key: str, size: int) -> bytes:
         try:
-            path = self._rows.picture_path(row)
+            found = self._rows.picture_file(row)
+            assert found is not None
+            path = found[0]
             jpeg: bytes = self._decoder(path, size, scanned_jpeg, path, key, size)
             return jpeg
         except ImageError as error:

@@ -177,5 +177,5 @@ def answers_of(body: Confirm) -> list[Answer]:
         said.append(Answer(change.row, clean_class_name(change.name) if change.name else "", change.class_id))
     said += [Answer(row, "junk") for row in body.junk]
     if not said:
-        raise DataError("Nothing is said of any picture.")
+        raise DataError("Nothing is said of any row.")
     return said

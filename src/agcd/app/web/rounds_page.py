@@ -60,14 +60,14 @@ def forecast(snapshot: Snapshot, cards: list[RoundCard]) -> Forecast:
     """How good the names are, what is still hidden, what the next answers are likely to buy, and what audits say."""
     figures = figures_of(snapshot)
     sentences = [f"{figures.headline[0].upper()}{figures.headline[1:]}.", *figures.sentences] if figures else []
-    return Forecast(sentences=[*sentences, *_trend(cards)])
+    return Forecast(sentences=[*sentences, *_trend(cards, snapshot.noun)])
 
 
-def _trend(cards: list[RoundCard]) -> list[str]:
+def _trend(cards: list[RoundCard], noun: str) -> list[str]:
     """What answers have bought so far, by the audit; noise is called noise."""
     scored = [(card.n_answers, card.audit) for card in cards if card.audit is not None]
     if not scored:
-        return ["A blind check of 30 random pictures would tell the share of right names within about 15 points."]
+        return [f"A blind check of 30 random {noun}s would tell the share of right names within about 15 points."]
     if len(scored) < 2:
         return []
     (n_first, first), (n_last, last) = scored[-2:]

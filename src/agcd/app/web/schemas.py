@@ -34,7 +34,7 @@ class Request(BaseModel):
 def check_each_once(rows: Sequence[int]) -> None:
     """Refuse two answers of one person for one picture: nobody could say which is meant."""
     if len(set(rows)) < len(rows):
-        raise ValueError("A picture is named twice: say one thing of each")
+        raise ValueError("A row is named twice: say one thing of each")
 
 
 class Answer(BaseModel):
@@ -50,12 +50,31 @@ class Thumb(Answer):
     v: str
     """Changes with the content, so that browsers may keep the picture."""
     path: str = ""
-    """Of its file, as the project knows it."""
+    """Of its file, as the project knows it; of a text or record, where it is from."""
+    text: str = ""
+    """An excerpt on one line of what is no picture."""
+    has_picture: bool = True
     name: str | None = None
     """The class it counts as now: a person's, one accepted by page, or what the answers so far say."""
     by: Literal["human", "page", "answers", "model"] | None = None
     probability: float | None = None
     """The chance that the name is right; None where nobody has worked it out."""
+
+
+class Cell(Answer):
+    name: str
+    value: str
+
+
+class Item(Answer):
+    """GET /api/v1/items/{row}: a row at full length, where it is more than a picture."""
+
+    row: int
+    text: str
+    cells: list[Cell]
+    link: str
+    """An http or https address, or empty."""
+    has_picture: bool
 
 
 class Estimate(Answer):
@@ -77,6 +96,8 @@ class State(Answer):
     """GET /api/v1/state: where the project stands. Cheap; the page asks for it after every answer."""
 
     name: str
+    noun: str
+    """What one row is called: picture, text, record."""
     n_images: int
     n_test: int
     n_set_aside: int
@@ -156,6 +177,7 @@ class Figures(Answer):
     unseen: list[str]
     lost: list[str]
     bought: Bought | None
+    noun: str
     headline: str
     sentences: list[str]
     last_event: int
@@ -207,6 +229,8 @@ class Card(Answer):
     """Questions that are open but in other hands, when ``row`` is None."""
     path: str = ""
     """Of the picture's file."""
+    text: str = ""
+    has_picture: bool = True
     is_live: bool = False
     is_drawn: bool = False
     """Drawn at random, to check how good the names are."""

@@ -44,6 +44,9 @@ def serve(
     people, token = People(folder), secrets.token_urlsafe(24)
     address.check(bool(people.now()), password)
     server = ServerState(folder)
+    if watches and server.project.has_given_embeddings:
+        server.close()
+        raise ConfigError("Embeddings came with these items, so new ones cannot be watched for: add them by agcd add.")
     listening = _listen(address.host, address.port)
     address = replace(address, port=listening.getsockname()[1])
     gate = GateSettings(token, address.hosts(), password, people, address.is_secure)

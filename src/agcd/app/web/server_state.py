@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from agcd.app.create import read_health
 from agcd.app.jobs import Jobs
+from agcd.app.kinds import IMAGE
 from agcd.app.project import Project
 from agcd.app.rounds import RoundView
 from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
@@ -22,10 +24,9 @@ from agcd.app.status import status_of
 from agcd.app.store.store import Store
 from agcd.app.web.file_names import FileNames
 from agcd.app.web.pictures import Pictures
-from agcd.app.web.schemas import State, Thumb
+from agcd.app.web.schemas import Cell, Item, State, Thumb
 from agcd.errors import ConfigError, DataError
 from agcd.types import IntArray
-from agcd.words import count
 
 _KEPT_LISTS = 50
 _NO_ROWS = np.empty(0, np.int64)
@@ -45,7 +46,7 @@ class ServerState:
         self.project = Project.open(folder)
         self.jobs = Jobs(folder)
         self.pictures = Pictures(self.project, folder / "cache" / "thumbs")
-        self._files = FileNames(self.project.paths)
+        self._files = self._names()
         self.health = read_health(folder)
         self._stores: queue.SimpleQueue[Store] = queue.SimpleQueue()
         self._lists: OrderedDict[str, IntArray] = OrderedDict()
@@ -58,8 +59,13 @@ class ServerState:
     @property
     def files(self) -> FileNames:
         """The names of the files of all rows that there are now."""
-        self._files = self._files.of(self.project.paths)
+        if self._files.paths is not self.project.paths:
+            self._files = self._names()
         return self._files
+
+    def _names(self) -> FileNames:
+        texts = [] if self.project.kind.name == IMAGE else self.project.contents()
+        return FileNames(self.project.paths, texts)
 
     def close(self) -> None:
         self.project.close()
@@ -111,7 +117,7 @@ class ServerState:
         seen = snapshot.round
         live = {"is_live": bool(seen and seen.live), "view": seen.number if seen else None}
         n_added = snapshot.labels.n_rows - project.log.n_first
-        health = [*self.health, *([f"{count(n_added, 'image')} added since"] if n_added else [])]
+        health = [*self.health, *([f"{self.project.kind.count(n_added)} added since"] if n_added else [])]
         return state.model_copy(update={"health": health, "trains_itself": self.trains_itself, **live})
 
     def thumbs(self, snapshot: Snapshot, rows: Iterable[int], *, judged: bool = True) -> list[Thumb]:
@@ -125,8 +131,7 @@ class ServerState:
         paths = self.files.paths
         return [
             Thumb(
-                row=row,
-                v=self.pictures.version(row),
+                **self.seen(row),
                 path=paths[row],
                 name=None if group == NO_GROUP else names[group],
                 by=SOURCES[by] or None,
@@ -134,6 +139,29 @@ class ServerState:
             )
             for row, group, by, probability in shown
         ]
+
+    def has_picture(self, row: int) -> bool:
+        """Whether there is a picture of ``row`` to show."""
+        return self.project.kind.has_pictures and self.project.picture(row) is not None
+
+    def seen(self, row: int) -> dict[str, Any]:
+        """How a row looks, and nothing of what it is called: fields of ``Thumb`` and ``Card``."""
+        return {
+            "row": row,
+            "v": self.pictures.version(row),
+            "text": self.project.kind.excerpt(self.project.contents()[row]),
+            "has_picture": self.has_picture(row),
+        }
+
+    def excerpt_around(self, row: int, words: str) -> str:
+        """The excerpt of a row that shows ``words`` which it holds."""
+        return self.project.kind.excerpt_around(self.project.contents()[row], words)
+
+    def item(self, row: int) -> Item:
+        """A row at full length."""
+        shown = self.project.kind.shown(self.project.contents()[row])
+        cells = [Cell(name=name, value=value) for name, value in shown.cells]
+        return Item(row=row, text=shown.text, cells=cells, link=shown.link, has_picture=self.has_picture(row))
 
     def thumb_lists(
         self, snapshot: Snapshot, lists: Sequence[Sequence[int] | IntArray], *, judged: bool = True
@@ -160,5 +188,5 @@ class ServerState:
     def kept(self, name: str) -> IntArray:
         with self._lock:
             if name not in self._lists:
-                raise DataError("That selection is forgotten: choose the pictures again.")
+                raise DataError(f"That selection is forgotten: choose the {self.project.kind.nouns} again.")
             return self._lists[name]

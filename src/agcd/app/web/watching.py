@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agcd.app.create import read_source_options, read_source_path
-from agcd.app.growth import add_pictures
+from agcd.app.growth import add_items
 from agcd.app.image_paths import stored_path
+from agcd.app.kinds import IMAGE
 from agcd.app.project import Project
 from agcd.app.web.repeating import Repeating
 from agcd.app.web.server_state import ServerState
@@ -49,9 +50,9 @@ class FolderWatch(Repeating):
             before, self._seen = self._seen, self._unknown(project)
             if self._seen and self._seen == before:
                 self._tried |= self._seen
-                added = add_pictures(project)
+                added = add_items(project)
                 if added.n_new:
-                    log.info("%s in the watched folder", count(added.n_new, "new picture"))
+                    log.info("%s in the watched folder", count(added.n_new, f"new {added.noun}"))
         self._next = time.monotonic() + (time.monotonic() - began) / _SHARE
 
     def _unknown(self, project: Project) -> dict[Path, _Seen]:
@@ -74,6 +75,10 @@ def _candidates(project: Project) -> Iterable[Path]:
     if not source.is_dir():
         return [source]
     project.labels()  # follows what others have added
+    if project.kind.name != IMAGE:
+        known = set(project.paths)
+        files = (path for path in sorted(source.rglob("*.txt")) if path.is_file())
+        return [path for path in files if path.relative_to(source).as_posix() not in known]
     known, root = set(project.paths), Path(os.path.abspath(source))
     paths = (root.joinpath(*parts) for parts in walk(root, read_source_options(project.folder)).files)
     return [path for path in paths if stored_path(path, project.images, project.folder) not in known]

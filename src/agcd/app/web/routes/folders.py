@@ -1,4 +1,4 @@
-"""The pictures sorted into class folders, on the machine where the project is: start it, and watch it."""
+"""The items sorted into class folders, on the machine where the project is: start it, and watch it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fastapi import APIRouter
 
-from agcd.app.export.folders import MANIFEST, Way, present_moment, sort_into_folders
+from agcd.app.export.folders import MANIFEST, Way, sort_into_folders
 from agcd.app.web import schemas
 from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
@@ -43,18 +43,15 @@ class _Work:
             if uid == self._uid:
                 return
             if self.told.state == "running":
-                raise ConfigError("Your pictures are being sorted already: wait until that is done.")
+                nouns = self.server.project.kind.nouns
+                raise ConfigError(f"Your {nouns} are being sorted already: wait until that is done.")
             self._uid, self.told = uid, _Told("running")
         threading.Thread(target=self._run, args=(how, only_checked), name="sort", daemon=True).start()
 
     def _run(self, how: Way, only_checked: bool) -> None:
         try:
             with self.server.opened() as project:
-                snapshot = present_moment(project)
-            project = self.server.project
-            done = sort_into_folders(
-                project, self.out, how, only_checked=only_checked, progress=self._progress, snapshot=snapshot
-            )
+                done = sort_into_folders(project, self.out, how, only_checked=only_checked, progress=self._progress)
             self.told = replace(self.told, state="done", sentence=done.counted())
         except AgcdError as error:
             self.told = replace(self.told, state="failed", error=str(error))

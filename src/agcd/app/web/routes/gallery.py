@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from agcd.app.round_files import open_round_view, round_version
 from agcd.app.store.events import new_uid
@@ -51,6 +51,15 @@ def routes(server: ServerState) -> APIRouter:
         with server.moment() as snapshot:
             likely = likely_names(server, snapshot, snapshot.round, row)
             return board_schemas.Look(thumb=server.thumbs(snapshot, [row])[0], likely=likely)
+
+    @router.get("/items/{row}")
+    def item(row: schemas.Row, response: Response, v: str = "") -> schemas.Item:
+        """A text or record at full length; browsers may keep it for good where ``v`` is the version of its content."""
+        server.check_rows([row])
+        is_lasting = v == server.pictures.version(row)
+        kept = "private, max-age=31536000, immutable" if is_lasting else "private, no-cache"
+        response.headers["Cache-Control"] = kept
+        return server.item(row)
 
     @router.get("/map")
     def map_(round: Annotated[int | None, Query(ge=0, le=100_000)] = None) -> board_schemas.MapPoints:

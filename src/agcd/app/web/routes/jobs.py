@@ -16,8 +16,6 @@ from agcd.app.web.json_bodies import StrictRoute
 from agcd.app.web.server_state import ServerState
 from agcd.errors import ConfigError, StorageError
 
-LABEL_FILES = tuple(name for name in light_files() if not name.startswith("predictions"))
-"""What there is before the first training."""
 MODEL_FILES = ("model.safetensors", "model.json", "model.onnx", "MODEL_CARD.md", "report.html")
 """What the job "export" makes."""
 _TYPES = {
@@ -84,8 +82,10 @@ def _files(router: APIRouter, server: ServerState) -> None:
     @router.get("/export")
     def files() -> list[str]:
         """The files that can be downloaded now."""
+        light = light_files(server.project.kind)
         with server.moment() as snapshot:
-            light = light_files() if snapshot.round else LABEL_FILES
+            if snapshot.round is None:  # before the first look there is nothing but what people said
+                light = tuple(name for name in light if not name.startswith("predictions"))
         return [*light, *(name for name in MODEL_FILES if made(name).is_file())]
 
     @router.get("/export/{name}", response_class=Response, responses=_FILE)

@@ -88,4 +88,6 @@ def _check_rest(rest: Unseen, agreed: int) -> None:
     if not n_left:
         raise DataError("There is nothing left to accept.")
     if n_left > agreed:
-        raise DataError(f"{count(n_left, 'picture')} {'is' if n_left == 1 else 'are'} left by now, not {agreed}.")
+        raise DataError(
+            f"{count(n_left, rest.snapshot.noun)} {'is' if n_left == 1 else 'are'} left by now, not {agreed}."
+        )

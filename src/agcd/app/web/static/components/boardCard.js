@@ -1,11 +1,11 @@
 /** One card of the class board: a class, or a group that nobody has named. */
 
 import { h } from "../lib/dom.js";
-import { agreeWords, AGREES, count, FEW_ANSWERS, percent, plural } from "../lib/words.js";
+import { agreeWords, AGREES, count, FEW_ANSWERS, percent, plural, say } from "../lib/words.js";
 import { originBadge, smallLabel } from "./controls.js";
 import { thumbRow } from "./thumb.js";
 
-const AGREE = "Of the answers to pictures that would be called so without them, those that carry its name";
+const AGREE = say`Of the answers to pictures that would be called so without them, those that carry its name`;
 
 /** @typedef {Api["BoardCard"]} BoardCard */
 
@@ -15,15 +15,15 @@ const AGREE = "Of the answers to pictures that would be called so without them, 
  */
 const CARD_ACTIONS = {
   rename: { word: "Name", title: "Give it a name", when: () => true },
-  grow: { word: "Grow", title: "Accept similar pictures, page by page", when: isInUse },
+  grow: { word: "Grow", title: say`Accept similar pictures, page by page`, when: isInUse },
   merge: { word: "Merge", title: "Merge it with another class or group", when: isInUse },
   split: { word: "Split", title: "Split it in two", when: isInUse },
   ask: { word: "Ask", title: "Ask about its border cases on the Label page",
     when: (card) => isInUse(card) && card.border.length > 0 },
   retire: { word: "Retire", title: "Let it take no more labels", when: (card) => isInUse(card) && card.is_named },
-  look: { word: "Look", title: "Look at the pictures at its border, and name them",
+  look: { word: "Look", title: say`Look at the pictures at its border, and name them`,
     when: (card) => shownOf(card).length > 0 },
-  show: { word: "All", title: "Show all its pictures in the grid", when: () => true },
+  show: { word: "All", title: say`Show all its pictures in the grid`, when: () => true },
 };
 
 /** @param {BoardCard} card */
@@ -65,7 +65,7 @@ export function cardFacts(card) {
 function agreement(card) {
   if (!card.is_named) return null;
   const together = card.stability === null ? ""
-    : `\n${percent(card.stability)} of its pictures were together before the last training`;
+    : say`\n${percent(card.stability)} of its pictures were together before the last training`;
   return h("span", { class: `class-agree ${agreeKind(card)}`, title: AGREE + together },
     agreeWords(card.n_agree, card.n_said));
 }

@@ -2,7 +2,7 @@
 
 import { h, replace } from "../lib/dom.js";
 import { api } from "../lib/net.js";
-import { count, plural } from "../lib/words.js";
+import { count, plural, say } from "../lib/words.js";
 import { cardFacts, cardHead } from "./boardCard.js";
 import { pickCard } from "./cardPicker.js";
 import { labels, sendAnswers, signed } from "./changes.js";
@@ -42,7 +42,7 @@ function typicalColumn(card, thumbs, label, name = null) {
 
 /** @param {Said[]} columns */
 function hasTicks([column]) {
-  return column.rows.length ? null : "Tick at least one picture.";
+  return column.rows.length ? null : say`Tick at least one picture.`;
 }
 
 /** @param {Said[]} columns */
@@ -60,7 +60,7 @@ export async function nameOrRename(card) {
   if (card.is_named) return rename(card);
   const thumbs = await membersOf(card, "typical");
   const said = await tickDialog({ title: `Name “${card.name}”`, yes: "Name it",
-    text: "What are these? The ticked pictures become labels with this name; it spreads to those like them.",
+    text: say`What are these? The ticked pictures become labels with this name; it spreads to those like them.`,
     columns: [typicalColumn(card, thumbs, "Tick those that carry the name", "")], problem: hasNameAndTicks });
   if (!said) return null;
   const rows = said[0].rows;
@@ -165,7 +165,7 @@ async function labelGroup(group, card) {
   const columns = [typicalColumn(group, thumbs, "Tick those that belong to it"),
     { heading: card.name, facts: cardFacts(card), shown: known }];
   const said = await tickDialog({ title: `Is ${group.name} “${card.name}”?`, yes: `Label as “${card.name}”`,
-    text: `The ticked pictures become labels “${card.name}”; the others of the group follow where they look alike.`,
+    text: say`The ticked pictures become labels “${card.name}”; the others of the group follow where they look alike.`,
     columns, problem: hasTicks });
   if (!said) return null;
   await sendAnswers(labels(said[0].rows, card));
@@ -182,7 +182,7 @@ async function nameTogether(card, other) {
   const columns = both.map((one, index) =>
     typicalColumn(one, thumbs[index], "Tick those that carry the name", index === 0 ? "" : null));
   const said = await tickDialog({ title: "One name for two groups", yes: "Name both",
-    text: "Neither has a name yet. The ticked pictures of both become labels with one name.",
+    text: say`Neither has a name yet. The ticked pictures of both become labels with one name.`,
     columns, problem: hasNameAndTicks });
   if (!said) return null;
   const rows = said.flatMap((column) => column.rows);
@@ -197,7 +197,7 @@ async function nameTogether(card, other) {
 function splitProblem([one, two]) {
   if (!one.name || !two.name) return "Give each half a name.";
   if (one.name === two.name) return "The two halves need different names.";
-  return one.rows.length && two.rows.length ? null : "Tick pictures in both halves.";
+  return one.rows.length && two.rows.length ? null : say`Tick pictures in both halves.`;
 }
 
 /**
@@ -222,7 +222,7 @@ function halfColumn(card, half, index) {
 export async function splitInTwo(card) {
   const { halves } = await api.get("/api/v1/classes/split-preview", { key: card.key });
   const said = await tickDialog({ title: `Split “${card.name}” in two`, yes: "Split",
-    text: "These two halves look most different. Name each; the ticked pictures become labels with that name.",
+    text: say`These two halves look most different. Name each; the ticked pictures become labels with that name.`,
     columns: halves.map((half, index) => halfColumn(card, half, index)), problem: splitProblem });
   if (!said) return null;
   const answers = said.flatMap(({ name, rows }, index) => {

@@ -1,7 +1,7 @@
 /** Small pieces that many pages are built from. */
 
 import { h } from "../lib/dom.js";
-import { count, wordFor } from "../lib/words.js";
+import { count, say, wordFor } from "../lib/words.js";
 
 /**
  * A button that is no key's.
@@ -72,7 +72,7 @@ export function listKeys() {
  */
 export function originBadge({ is_new: isNew, is_named: isNamed = true }) {
   const [kind, word, title] = !isNamed ? ["unnamed", "group", "A group that the model found and nobody has named"]
-    : isNew ? ["new", "found by you", "Found in the unlabelled pictures"]
+    : isNew ? ["new", "found by you", say`Found in the unlabelled pictures`]
       : ["known", "known", "Known from the first labels"];
   return h("span", { class: `badge badge-${kind}`, title }, word);
 }

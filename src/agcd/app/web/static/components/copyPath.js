@@ -1,6 +1,7 @@
 /** The path of a picture's file, copied by a key: of the one under the pointer, with the focus, or enlarged. */
 
 import { targetOf } from "../lib/dom.js";
+import { say } from "../lib/words.js";
 import { toast } from "./toast.js";
 
 const HAS_PATH = "[data-path]";
@@ -30,7 +31,7 @@ function meant() {
 export function copyPathMeant() {
   const path = meant()?.dataset.path;
   if (path) copyPath(path);
-  else toast("Point at a picture first, then copy its path.");
+  else toast(say`Point at a picture first, then copy its path.`);
 }
 
 /** @param {string} path */

@@ -3,12 +3,13 @@
 import { h, replace } from "../lib/dom.js";
 import { api } from "../lib/net.js";
 import { startJob } from "../lib/polling.js";
+import { say } from "../lib/words.js";
 import { panel, plainButton } from "./controls.js";
 import { FolderSorting } from "./folderSorting.js";
 
 /** @type {Record<string, Record<string, string>>} */
 const SHELVES = {
-  "Predictions for all pictures": { "predictions.csv": "CSV", "predictions.parquet": "Parquet",
+  [say`Predictions for all pictures`]: { "predictions.csv": "CSV", "predictions.parquet": "Parquet",
     "predictions.jsonl": "JSONL" },
   Labels: { "labels.csv": "CSV", "labels.parquet": "Parquet", "labels.jsonl": "JSONL", "labels.coco.json": "COCO",
     "labels.fiftyone.json": "FiftyOne", "labels.label-studio.json": "Label Studio" },
@@ -16,7 +17,7 @@ const SHELVES = {
 };
 const CLASSIFIER = { "model.safetensors": "safetensors", "model.json": "model.json", "model.onnx": "ONNX",
   "MODEL_CARD.md": "Model card" };
-const NOTHING = "There is something to download once the pictures are looked at.";
+const NOTHING = say`There is something to download once the pictures are looked at.`;
 
 /**
  * @param {Record<string, string>} files

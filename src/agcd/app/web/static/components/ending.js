@@ -1,7 +1,7 @@
 /** What the label page shows when there is no question: why, and where to go from there. */
 
 import { h } from "../lib/dom.js";
-import { plural } from "../lib/words.js";
+import { plural, say } from "../lib/words.js";
 import { keyHint } from "./keyBindings.js";
 
 /**
@@ -34,7 +34,7 @@ export function looksOnly() {
     h("p", { class: "muted" }, "Whoever manages this project can give you the role “label”."),
     h("p", { class: "ending-links" },
       h("a", { class: "button primary", href: "/classes" }, "See the classes"),
-      h("a", { href: "/grid" }, "See the pictures"), h("a", { href: "/rounds" }, "See the progress")));
+      h("a", { href: "/grid" }, say`See the pictures`), h("a", { href: "/rounds" }, "See the progress")));
 }
 
 /**
@@ -52,7 +52,7 @@ export function trouble(tryAgain) {
  */
 export function notReady(job) {
   return panel("The first question comes in a moment",
-    h("p", { class: "muted" }, "Every picture is looked at once. Then the questions begin, ",
+    h("p", { class: "muted" }, say`Every picture is looked at once. Then the questions begin, `,
       "and they never stop for training."),
     job);
 }
@@ -60,7 +60,7 @@ export function notReady(job) {
 /** Every picture has an answer or is with somebody else. */
 export function allAnswered() {
   return panel("Nothing is left to ask",
-    h("p", { class: "muted" }, "Every picture has an answer, or somebody else is looking at it."),
+    h("p", { class: "muted" }, say`Every picture has an answer, or somebody else is looking at it.`),
     h("p", { class: "ending-links" },
       h("a", { class: "button primary large", href: "/review" }, "Review and finish ", keyHint("accept")),
       h("a", { href: "/classes" }, "Look at the classes")));

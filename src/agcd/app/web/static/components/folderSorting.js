@@ -2,14 +2,17 @@
 
 import { delay } from "../lib/async.js";
 import { h, replace, setText } from "../lib/dom.js";
+import { IS_IMAGES } from "../lib/kind.js";
 import { api, newUid } from "../lib/net.js";
-import { count } from "../lib/words.js";
+import { count, say } from "../lib/words.js";
 import { plainButton } from "./controls.js";
 import { barElement, setBar } from "./jobPanel.js";
 
 /** @typedef {Requests["SortIntoFolders"]["how"]} How */
 
 const POLL_MS = 700;
+const ORIGINALS = "The originals stay where they are and as they are.";
+const EACH = say`Each picture is a file of its own in it.`;
 /** @type {readonly (readonly [how: How, word: string, meaning: string])[]} */
 const WAYS = [
   ["copy", "Copies", "Takes as much space again; can be taken anywhere."],
@@ -28,9 +31,9 @@ function choice(word, meaning, properties) {
 
 /** Three ways, a button, how far it is, and where the folder lies. watch() follows what runs already. */
 export class FolderSorting {
-  button = plainButton("Sort my pictures", () => this.start(), "small");
+  button = plainButton(say`Sort my pictures`, () => this.start(), "small");
   words = h("p", { class: "muted", role: "status" });
-  bar = barElement("Pictures sorted");
+  bar = barElement(say`Pictures sorted`);
   where = h("p", {});
   element = this.build();
   isWatching = false;
@@ -40,18 +43,18 @@ export class FolderSorting {
     const ways = WAYS.map(([how, word, meaning]) =>
       choice(word, meaning, { type: "radio", name: "folder-way", value: how, checked: how === "copy" }));
     return h("form", { class: "folder-sorting", onsubmit: (event) => event.preventDefault() },
-      h("h3", {}, "Sort my pictures into folders"),
-      h("p", { class: "muted" }, "One folder per class. The originals stay where they are and as they are."),
-      h("fieldset", { class: "folder-ways", "aria-label": "How" }, ways),
+      h("h3", {}, say`Sort my pictures into folders`),
+      h("p", { class: "muted" }, "One folder per class. ", IS_IMAGES ? ORIGINALS : EACH),
+      IS_IMAGES ? h("fieldset", { class: "folder-ways", "aria-label": "How" }, ways) : null,
       h("div", { class: "folder-ways" }, choice("Only what people have checked",
-        "Leaves out pictures that only the program has named.", { type: "checkbox", name: "only-checked" })),
+        say`Leaves out pictures that only the program has named.`, { type: "checkbox", name: "only-checked" })),
       h("div", { class: "toolbar" }, this.button, this.words), this.bar, this.where);
   }
 
   /** What is chosen. */
   chosen() {
     const form = new FormData(this.element);
-    return { how: /** @type {How} */ (form.get("folder-way")), only_checked: form.has("only-checked") };
+    return { how: /** @type {How} */ (form.get("folder-way") ?? "copy"), only_checked: form.has("only-checked") };
   }
 
   async start() {
@@ -89,6 +92,6 @@ export class FolderSorting {
 
   /** @param {Api["Folders"]} told */
   progress(told) {
-    return told.total > 0 ? `${count(told.done)} of ${count(told.total)} pictures` : "Starting";
+    return told.total > 0 ? say`${count(told.done)} of ${count(told.total)} pictures` : "Starting";
   }
 }

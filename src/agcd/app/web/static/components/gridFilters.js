@@ -1,11 +1,17 @@
 /** What the grid is narrowed to: file name, folder, class, who answered, when, and how sure the name is. */
 
 import { h, replace } from "../lib/dom.js";
+import { IS_IMAGES } from "../lib/kind.js";
 import { api } from "../lib/net.js";
+import { say } from "../lib/words.js";
 import { plainButton, selectField } from "./controls.js";
 
 const SEARCH_WAIT_MS = 250;
 const WIDE_PX = 1000;
+const IN_WORDS = say`Search pictures and names`;
+/** What is searched: photographs have nothing but the names of their files. */
+export const SEARCH = Object.freeze(IS_IMAGES ? { placeholder: "File name…", label: "Search by file name" }
+  : { placeholder: IN_WORDS, label: IN_WORDS });
 /** What can be chosen, and what stands there where nothing is. */
 export const NO_FILTER = { text: "", folder: "", key: "", who: "", round: "", sure: "" };
 /** @type {[value: string, word: string][]} */
@@ -70,8 +76,8 @@ export class GridFilters {
       clearTimeout(timer);
       timer = setTimeout(show, SEARCH_WAIT_MS);
     };
-    return h("input", { class: "input", type: "search", value: this.now.text, placeholder: "File name…",
-      "aria-label": "Search by file name", oninput: type });
+    return h("input", { class: "input", type: "search", value: this.now.text, placeholder: SEARCH.placeholder,
+      "aria-label": SEARCH.label, oninput: type });
   }
 }
 

@@ -3,21 +3,22 @@
 import { latest } from "../lib/async.js";
 import { h, replace, setText, targetOf } from "../lib/dom.js";
 import { GrowChoice, placed } from "../lib/growChoice.js";
+import { prefetch } from "../lib/items.js";
 import { plainKey } from "../lib/keys.js";
 import { api, newUid } from "../lib/net.js";
 import { PageSearch } from "../lib/pageSearch.js";
-import { count, plural } from "../lib/words.js";
+import { count, plural, say } from "../lib/words.js";
 import { sayClass, signed } from "./changes.js";
 import { smallLabel, spacer } from "./controls.js";
 import { openDialog } from "./dialogs.js";
 import { nameDialog } from "./nameDialog.js";
-import { prefetch, thumbElement, thumbRow } from "./thumb.js";
+import { thumbElement, thumbRow } from "./thumb.js";
 import { toast } from "./toast.js";
 
 const N_EXEMPLARS = 10;
 const PICTURE_PX = 160;
-const HOW_TO = "Pictures without an answer, the most similar first. Click the last one that is right: everything up "
-  + "to it is accepted, the rest is not.";
+const HOW_TO = [say`Pictures without an answer, the most similar first.`,
+  "Click the last one that is right: everything up to it is accepted, the rest is not."].join(" ");
 
 /** @typedef {Api["BoardCard"]} BoardCard */
 /** @typedef {import("../lib/growChoice.js").Placed} Placed */
@@ -155,9 +156,9 @@ class GrowPages {
     const thumb = this.grow.thumbs[index];
     const at = placed(this.grow, index);
     const cut = thumbElement(thumb, { size: PICTURE_PX, caption: "file", badges: "none",
-      label: `Picture ${thumb.row}: cut after this one`, onclick: (event) => this.press(at, event) });
+      label: say`Picture ${thumb.row}: cut after this one`, onclick: (event) => this.press(at, event) });
     const cross = h("button", { type: "button", class: "grow-cross", title: "Cross out this one (X)",
-      "aria-label": `Cross out picture ${thumb.row}`, tabindex: "-1", onclick: () => this.cross(at) }, "×");
+      "aria-label": say`Cross out picture ${thumb.row}`, tabindex: "-1", onclick: () => this.cross(at) }, "×");
     return h("div", { class: "grow-tile" }, cut, cross);
   }
 
@@ -195,7 +196,7 @@ class GrowPages {
   /** @param {Placed} last */
   cutWords(last) {
     if (!this.choice.cut) return "No cut: all of this page is right.";
-    const after = `after picture ${count(last.place + 1)}`;
+    const after = say`after picture ${count(last.place + 1)}`;
     return this.choice.isProposed ? `Proposed cut ${after}: the next one is called otherwise. Click another to move it.`
       : `Cut ${after}.`;
   }
@@ -278,7 +279,7 @@ export async function growByPages(card) {
   const order = newUid();
   const grow = await api.get("/api/v1/grow", { key: card.key, order, page: 0 });
   if (!grow.thumbs.length) {
-    toast("Every picture has an answer: there is none left to accept.");
+    toast(say`Every picture has an answer: there is none left to accept.`);
     return null;
   }
   const goal = card.is_named ? { class_id: card.class_id, name: card.name }

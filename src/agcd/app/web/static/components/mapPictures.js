@@ -1,7 +1,8 @@
 /** Small pictures in the place of points, once the map is so close that few points are seen. */
 
+import { imageUrl } from "../lib/items.js";
+import { IS_IMAGES } from "../lib/kind.js";
 import { withoutOverlap } from "../lib/mapNames.js";
-import { imageUrl } from "./thumb.js";
 
 const MOST_SEEN = 90;
 const SIZE_PX = 54;
@@ -23,7 +24,7 @@ export class MapPictures {
    * @param {import("../lib/mapView.js").MapView} view
    */
   paint(pen, points, places, view) {
-    if (view.isWhole) return;
+    if (view.isWhole || !IS_IMAGES) return;
     const seen = points.row.flatMap((_, index) => (isSeen(places, index, view) ? [index] : []));
     if (seen.length > MOST_SEEN) return;
     const wanted = seen.map((index) =>

@@ -6,6 +6,7 @@
 import { h, isAdding, pointIn } from "../lib/dom.js";
 import { middlesOf, pushedInside, withoutOverlap } from "../lib/mapNames.js";
 import { inside, MapView, nearest } from "../lib/mapView.js";
+import { say } from "../lib/words.js";
 import { MapPictures } from "./mapPictures.js";
 
 /** @typedef {Api["MapPoints"]} MapPoints */
@@ -78,7 +79,7 @@ export class MapPlot {
   places = null;
   /** @type {Map<string, Stamp>} */
   stamps = new Map();
-  canvas = h("canvas", { role: "img", "aria-label": "Map of the pictures" });
+  canvas = h("canvas", { role: "img", "aria-label": say`Map of the pictures` });
   overlay = h("canvas", { "aria-hidden": "true" });
   pictures = new MapPictures(() => this.redraw());
 

@@ -2,18 +2,21 @@
 
 import { latest } from "../lib/async.js";
 import { h, replace, setText } from "../lib/dom.js";
+import { LARGE, prefetch } from "../lib/items.js";
 import { plainKey } from "../lib/keys.js";
 import { api } from "../lib/net.js";
-import { count } from "../lib/words.js";
+import { unmarked } from "../lib/texts.js";
+import { count, say } from "../lib/words.js";
 import { labels, sayDone, sendAnswers, undoLast } from "./changes.js";
 import { plainButton, smallLabel, spacer } from "./controls.js";
 import { copyPath } from "./copyPath.js";
 import { openDialog } from "./dialogs.js";
+import { itemViewer } from "./itemView.js";
 import { nameDialog } from "./nameDialog.js";
-import { PictureViewer } from "./pictureViewer.js";
-import { byBadge, prefetch, thumbElement } from "./thumb.js";
+import { byBadge, thumbElement } from "./thumb.js";
 
 /** @typedef {Api["Thumb"]} Thumb */
+/** @typedef {import("../lib/texts.js").Marking} Marking */
 
 /**
  * A button that shows its key.
@@ -26,7 +29,7 @@ function keyButton(text, key, run) {
 }
 
 class PictureLook {
-  viewer = new PictureViewer();
+  viewer = itemViewer();
   latest = latest();
   /** What it may be called, by key. @type {Api["ClassName"][]} */
   likely = [];
@@ -38,15 +41,17 @@ class PictureLook {
   /**
    * @param {Thumb[]} thumbs
    * @param {number} index
-   * @param {{ close: () => void, onChange: () => void }} calls
+   * @param {{ close: () => void, onChange: () => void, marking: Marking }} calls
    */
-  constructor(thumbs, index, { close, onChange }) {
+  constructor(thumbs, index, { close, onChange, marking }) {
     this.thumbs = thumbs;
     this.index = index;
     this.onChange = onChange;
+    this.marking = marking;
     const step = (/** @type {number} */ by) => () => this.step(by);
     this.keys = new Map([["ArrowLeft", step(-1)], ["ArrowRight", step(1)], ["n", () => this.askName()],
-      ["/", () => this.askName()], ["z", () => this.undo()], [" ", () => this.viewer.toggle()]]);
+      ["/", () => this.askName()], ["z", () => this.undo()], [" ", () => this.viewer.toggle()],
+      ["ArrowUp", () => this.viewer.pan(0, -1)], ["ArrowDown", () => this.viewer.pan(0, 1)]]);
     this.element = h("div", { class: "look", tabindex: "-1", autofocus: true },
       this.viewer.element,
       h("div", { class: "look-words" }, h("div", { class: "look-line" }, this.name, spacer(), this.place), this.path,
@@ -64,11 +69,12 @@ class PictureLook {
 
   async show() {
     const { thumb, thumbs, index } = this;
-    this.viewer.show(thumb, thumb.name ? `${thumb.name}, picture ${thumb.row}` : `Picture ${thumb.row}`);
+    this.viewer.show(thumb, thumb.name ? say`${thumb.name}, picture ${thumb.row}` : say`Picture ${thumb.row}`,
+      this.marking);
     replace(this.name, thumb.name ?? "no class yet", " ", byBadge(thumb.by));
     setText(this.place, `${count(index + 1)} of ${count(thumbs.length)}`);
     setText(this.path, thumb.path);
-    prefetch(thumbs.slice(index + 1, index + 2), 1024);
+    prefetch(thumbs.slice(index + 1, index + 2), LARGE);
     const look = await this.latest(api.get("/api/v1/rows/{row}", { row: thumb.row })).catch(() => null);
     if (!look) return;
     this.likely = look.likely;
@@ -143,18 +149,19 @@ class PictureLook {
  * Look at a picture of a list; resolves, when it is closed, to whether something was changed.
  * @param {Thumb[]} thumbs
  * @param {number} index
+ * @param {Marking} [marking] of words that were searched for
  * @returns {Promise<boolean>}
  */
-export async function lookAt(thumbs, index) {
+export async function lookAt(thumbs, index, marking = unmarked) {
   /** @type {PictureLook} */
   let look;
   let hasChanged = false;
   const onChange = () => {
     hasChanged = true;
   };
-  await openDialog({ title: "Picture", class: "dialog-picture", onkeydown: (event) => look.key(event),
+  await openDialog({ title: say`Picture`, class: "dialog-picture", onkeydown: (event) => look.key(event),
     body: (/** @type {(done: null) => void} */ close) => {
-      look = new PictureLook(thumbs, index, { close: () => close(null), onChange });
+      look = new PictureLook(thumbs, index, { close: () => close(null), onChange, marking });
       look.show();
       return look.element;
     } });

@@ -1,9 +1,8 @@
 /** One large picture that can be looked at closely: fit or zoomed, moved by drag, wheel and arrow keys. */
 
 import { h, replace } from "../lib/dom.js";
-import { imageUrl } from "./thumb.js";
+import { imageUrl, LARGE } from "../lib/items.js";
 
-const SIZE = 1024;
 const LEAST_ZOOM = 2;
 const STEP = 80;
 
@@ -39,8 +38,12 @@ export class PictureViewer {
     this.row = picture.row;
     this.fit();
     // A new element: an old one would go on showing the old picture until the new one has come.
-    this.picture = h("img", { src: imageUrl(picture, SIZE), alt, draggable: "false" });
+    this.picture = h("img", { src: imageUrl(picture, LARGE), alt, draggable: "false" });
     replace(this.element, this.picture);
+  }
+
+  get canMove() {
+    return this.isZoomed;
   }
 
   get isZoomed() {

@@ -1,10 +1,13 @@
 /** The query card: the picture, its candidate classes and its neighbours. Built once, filled for every question. */
 
 import { h, replace, setText } from "../lib/dom.js";
-import { percent, plural } from "../lib/words.js";
+import { fetchItem } from "../lib/items.js";
+import { IS_IMAGES } from "../lib/kind.js";
+import { readable, sharedWith, sharedWords } from "../lib/texts.js";
+import { percent, plural, say } from "../lib/words.js";
 import { originBadge } from "./controls.js";
+import { itemViewer, markTexts } from "./itemView.js";
 import { keyHint } from "./keyBindings.js";
-import { PictureViewer } from "./pictureViewer.js";
 import { fileLine, thumbElement } from "./thumb.js";
 
 /** With fewer suggestions than these there is room for a line that leads to another name. */
@@ -84,9 +87,14 @@ function fillBand(element, thumbs, build) {
   replace(element, thumbs.length ? thumbs.map(build) : h("span", { class: "muted" }, "none yet"));
 }
 
+/** @param {Question} card */
+function questionWords(card) {
+  return say`Picture ${card.row}: which class is it?`;
+}
+
 /** The card as it stands on the page. */
 export class QuestionCard {
-  viewer = new PictureViewer();
+  viewer = itemViewer();
   number = h("strong", { class: "numbers" });
   group = h("span", { class: "card-group" });
   file = h("button", { type: "button", class: "quiet card-file", onclick: (/** @type {MouseEvent} */ event) => {
@@ -107,7 +115,7 @@ export class QuestionCard {
   constructor(calls) {
     this.calls = calls;
     this.element = h("div", { class: "card" },
-      h("section", { class: "card-picture", "aria-label": "Picture" },
+      h("section", { class: "card-picture", "aria-label": say`Picture` },
         h("div", { class: "card-head" },
           h("div", { class: "card-line" }, this.number, this.group, this.file, this.said), this.why),
         this.viewer.element),
@@ -119,10 +127,10 @@ export class QuestionCard {
 
   /**
    * Show the picture of the question that will most likely come, while the server is asked.
-   * @param {Picture | undefined} picture
+   * @param {import("../lib/items.js").ShownItem | undefined} picture
    */
   showComing(picture) {
-    if (picture) this.viewer.show(picture, "The next picture");
+    if (picture) this.viewer.show(picture, say`The next picture`);
     this.element.classList.add("is-waiting");
   }
 
@@ -134,7 +142,7 @@ export class QuestionCard {
     const hidden = isHidden(card);
     this.element.classList.remove("is-waiting");
     this.element.classList.toggle("is-blind", hidden);
-    this.viewer.show(hidden ? { row: card.row, v: card.v } : card, `Picture ${card.row}: which class is it?`);
+    this.viewer.show(hidden ? { ...card, path: "" } : card, questionWords(card));
     setText(this.number, card.is_live ? `Question ${card.number}` : `Question ${card.number} of ${card.of}`);
     // A file may be called what it shows; group and reason name the predicted class. A blind answer must not see them.
     this.file.hidden = hidden;
@@ -145,6 +153,22 @@ export class QuestionCard {
     replace(this.candidates, hidden ? this.blindNote(card) : this.suggestions(card));
     fillBand(this.labelled, card.labelled_neighbours, (thumb) => this.labelledThumb(thumb));
     fillBand(this.unlabelled, card.neighbours, (thumb) => thumbElement(thumb, { badges: "none" }));
+    if (!IS_IMAGES && !hidden) this.markShared(card);
+  }
+
+  /**
+   * Mark what the question and its neighbours both say: that is why they are near.
+   * @param {Question} card
+   */
+  async markShared(card) {
+    const near = [...card.labelled_neighbours, ...card.neighbours].map((thumb) => thumb.text);
+    const item = near.length ? await fetchItem(card).catch(() => null) : null;
+    if (!item || this.viewer.row !== card.row) return;
+    // Not the names of the cells: all records have those in common.
+    const own = [item.text, ...item.cells.map(({ value }) => value)].join("\n");
+    const marking = sharedWith(sharedWords(readable(own), near));
+    this.viewer.show(card, questionWords(card), marking);
+    for (const thumbs of [this.labelled, this.unlabelled]) markTexts(thumbs, marking);
   }
 
   /**
@@ -167,7 +191,8 @@ export class QuestionCard {
 
   /** @param {Card} card */
   blindNote(card) {
-    const why = card.is_audit ? "Answer from the picture alone." : "Blind mode: suggestions and neighbours are hidden.";
+    const why = card.is_audit ? say`Answer from the picture alone.`
+      : "Blind mode: suggestions and neighbours are hidden.";
     return h("div", { class: "blind" },
       h("h2", {}, "Which class is it?"),
       h("p", { class: "muted" }, why),

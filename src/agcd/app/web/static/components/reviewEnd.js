@@ -2,6 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { endWords, unseenWords } from "../lib/review.js";
+import { say } from "../lib/words.js";
 
 /**
  * @param {Api["ReviewLeft"]} left
@@ -24,6 +25,6 @@ export function reviewEnd(left, downloads) {
 
 /** @param {() => unknown} tryAgain */
 export function reviewTrouble(tryAgain) {
-  return h("div", { class: "panel review-done" }, h("h2", {}, "The next pictures did not come"),
+  return h("div", { class: "panel review-done" }, h("h2", {}, say`The next pictures did not come`),
     h("button", { type: "button", class: "button primary", onclick: tryAgain }, "Try again"));
 }

@@ -1,8 +1,8 @@
 /** What is shown next in the review: asked for ahead, so that nobody waits for the server. */
 
 import { delay, latest } from "../lib/async.js";
+import { LARGE, prefetch } from "../lib/items.js";
 import { api } from "../lib/net.js";
-import { imageUrl } from "./thumb.js";
 
 const PATIENCE_MS = 400;
 /** Rows that one request may name. */
@@ -46,7 +46,7 @@ export class ReviewFeed {
     const found = await this.latest(this.ask(shown.map(({ row }) => row))).catch(() => null);
     if (!found) return null;
     this.ahead = found;
-    for (const picture of found.pictures) new Image().src = imageUrl(picture, this.isSingle ? 1024 : 320);
+    prefetch(found.pictures, this.isSingle ? LARGE : 320);
     return found;
   }
 

@@ -1,9 +1,13 @@
 /** A page of one class: every picture has a key of its own that ticks it as wrong. */
 
 import { h, setText } from "../lib/dom.js";
+import { LARGE, prefetch } from "../lib/items.js";
+import { IS_IMAGES } from "../lib/kind.js";
 import { Marks } from "../lib/marks.js";
+import { say } from "../lib/words.js";
+import { itemFace } from "./itemView.js";
 import { StableList } from "./stableList.js";
-import { fileLine, imageUrl } from "./thumb.js";
+import { fileLine } from "./thumb.js";
 
 /** Those that no action of the page has. */
 export const TILE_KEYS = [..."1234567890bcdefhijklmopqtuvwy"];
@@ -33,7 +37,7 @@ export class ReviewGrid {
     this.list.draw(pictures.map((picture, place) => ({ picture, place })));
     const [what, wrong] = pictures.length === 1 ? ["This is", "it if it is wrong"] : ["These are", "the wrong ones"];
     setText(this.title, `${what} shown as ${shown?.name}. Tick ${wrong}.`);
-    this.box.setAttribute("aria-label", `Pictures shown as ${shown?.name}: tick the wrong ones`);
+    this.box.setAttribute("aria-label", say`Pictures shown as ${shown?.name ?? ""}: tick the wrong ones`);
     this.marks.cursor = 0;
     this.marks.reset(pictures.length);
     scrollTo({ top: 0 });
@@ -45,9 +49,10 @@ export class ReviewGrid {
    */
   tile(picture, place) {
     return h("div", { class: "review-tile", role: "option", id: `tile-${picture.row}`, title: picture.path,
-      dataset: { row: picture.row }, onclick: () => this.tick(place), "aria-label": `Picture ${picture.path}` },
+      dataset: { row: picture.row }, onclick: () => this.tick(place), 
+      "aria-label": say`Picture ${picture.path}${IS_IMAGES ? "" : `: ${picture.text}`}` },
       h("span", { class: "review-tile-picture" },
-        h("img", { src: imageUrl(picture, 320), alt: "", draggable: "false" }),
+        itemFace(picture, { size: 320, alt: "" }),
         TILE_KEYS[place] ? h("kbd", { "aria-hidden": "true" }, TILE_KEYS[place].toUpperCase()) : null,
         h("span", { class: "review-cross", "aria-hidden": "true" }, "×")),
       h("span", { class: "review-file" }, fileLine(picture.path)));
@@ -68,7 +73,7 @@ export class ReviewGrid {
     if (place < 0 || place >= this.pictures.length) return;
     this.marks.toggle(place);
     // It is asked about next, large.
-    new Image().src = imageUrl(this.pictures[place], 1024);
+    prefetch([this.pictures[place]], LARGE);
   }
 
   /**

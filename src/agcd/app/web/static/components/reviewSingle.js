@@ -2,16 +2,16 @@
 
 import { h, replace, setText } from "../lib/dom.js";
 import { sureWord } from "../lib/review.js";
-import { fileName } from "../lib/words.js";
+import { fileName, say } from "../lib/words.js";
 import { originBadge } from "./controls.js";
+import { itemViewer } from "./itemView.js";
 import { keyHint } from "./keyBindings.js";
-import { PictureViewer } from "./pictureViewer.js";
 
 /** @typedef {Api["ReviewPicture"]} ReviewPicture */
 
 /** Built once, filled for every picture. */
 export class ReviewSingle {
-  viewer = new PictureViewer();
+  viewer = itemViewer();
   sentence = h("h2", { class: "review-name" });
   note = h("p", { class: "muted review-note" });
   path = h("p", { class: "muted review-path" });
@@ -23,7 +23,7 @@ export class ReviewSingle {
     this.choose = choose;
     this.element = h("div", { class: "review-single" },
       h("div", { class: "review-called", role: "status" }, this.sentence, this.note),
-      h("section", { class: "review-picture", "aria-label": "Picture" }, this.viewer.element, this.path),
+      h("section", { class: "review-picture", "aria-label": say`Picture` }, this.viewer.element, this.path),
       h("section", { class: "review-side", "aria-label": "What else it may be" }, this.lead, this.others));
   }
 
@@ -51,7 +51,7 @@ export class ReviewSingle {
    * @param {string} lead
    */
   show(picture, sentence, note, lead) {
-    this.viewer.show(picture, `Picture ${picture.row}, shown as ${picture.name}`);
+    this.viewer.show(picture, say`Picture ${picture.row}, shown as ${picture.name}`);
     setText(this.sentence, sentence);
     setText(this.note, note);
     setText(this.path, fileName(picture.path));

@@ -1,7 +1,7 @@
 /** The drawings of the progress page, built from SVG elements. */
 
 import { h, svg } from "../lib/dom.js";
-import { count, percent } from "../lib/words.js";
+import { count, percent, say } from "../lib/words.js";
 
 /** @typedef {Api["AuditScore"]} AuditScore */
 /** @typedef {Api["RoundCard"]} Round */
@@ -93,7 +93,7 @@ export function roundsChart(rounds) {
     h("span", { class: `chart-key ${name}` }, text);
   const viewBox = `0 0 ${width} ${height}`;
   return h("figure", { class: "rounds-figure" },
-    h("figcaption", {}, key("is-named", "pictures named"), key("is-agreed", "agreement with people's labels"),
+    h("figcaption", {}, key("is-named", say`pictures named`), key("is-agreed", "agreement with people's labels"),
       key("is-audit", "right by blind check, 95 % interval")),
     svg("svg", { class: "rounds-chart", viewBox, role: "img", "aria-label": "Shares by training" },
       shareLines(y), roundNumbers(rounds, x),

@@ -1,7 +1,7 @@
 /** What each training changed, for the progress page. */
 
 import { h } from "../lib/dom.js";
-import { count, duration, percent, plural } from "../lib/words.js";
+import { count, duration, percent, plural, say } from "../lib/words.js";
 import { auditWords, errorBar } from "./roundCharts.js";
 
 /** @typedef {Api["RoundCard"]} Round */
@@ -25,11 +25,11 @@ function orDash(share) {
 const FIGURES = /** @satisfies {Record<string, Figure>} */ ({
   answers: ["Answers learned", "Answers that it learned from", (round) => count(round.n_answers)],
   classes: ["Classes it knows", "Classes that had a name by then", (round) => count(round.n_classes)],
-  named: ["Pictures it names", "Share of the pictures that the model put into a class with a name",
+  named: [say`Pictures it names`, say`Share of the pictures that the model put into a class with a name`,
     (round) => percent(round.named_share)],
   agreement: ["Agrees with you", "Share of the people's labels that the model would give too",
     (round) => orDash(round.agreement)],
-  moved: ["Changed since", "Share of the pictures that the model puts elsewhere than the training before did",
+  moved: ["Changed since", say`Share of the pictures that the model puts elsewhere than the training before did`,
     (round) => orDash(round.moved_share)],
 });
 /** What only those who know the method ask for. */

@@ -1,7 +1,7 @@
 /** The second step of a new class: which of the nearest pictures are also it? */
 
 import { h, setText, targetOf } from "../lib/dom.js";
-import { plural } from "../lib/words.js";
+import { plural, say } from "../lib/words.js";
 import { openDialog } from "./dialogs.js";
 import { thumbElement } from "./thumb.js";
 import { tickAllButton } from "./tickDialog.js";
@@ -13,7 +13,7 @@ export const N_ASKED = KEYS.length;
 
 const MOVES = new Map([["ArrowLeft", -1], ["ArrowRight", 1], ["ArrowUp", -1], ["ArrowDown", 1]]);
 const VERTICAL = new Set(["ArrowUp", "ArrowDown"]);
-const HOW_TO = "The nearest pictures. Tick those that surely belong to it; leave the rest.";
+const HOW_TO = say`The nearest pictures. Tick those that surely belong to it; leave the rest.`;
 
 /** @typedef {import("./thumb.js").ShownPicture} ShownPicture */
 
@@ -34,7 +34,7 @@ class Ticks {
    * @param {string} key
    */
   tickable(thumb, key) {
-    const label = `Picture ${key}, ${thumb.name ?? "no class yet"}`;
+    const label = say`Picture ${key}, ${thumb.name ?? "no class yet"}`;
     const element = thumbElement(thumb,
       { badges: "people", peek: false, label, onclick: () => this.toggle(element) });
     element.setAttribute("aria-pressed", "false");

@@ -1,7 +1,11 @@
-/** Pictures: their addresses, their small form with name and badge, and a larger look on hover. */
+/** Items in their small form with name and badge, and a larger look on hover. */
 
-import { h } from "../lib/dom.js";
-import { fileName } from "../lib/words.js";
+import { h, replace } from "../lib/dom.js";
+import { fetchItem, hasPicture, imageUrl } from "../lib/items.js";
+import { IS_IMAGES } from "../lib/kind.js";
+import { readable } from "../lib/texts.js";
+import { fileName, say } from "../lib/words.js";
+import { itemFace } from "./itemView.js";
 
 const BADGES = {
   human: { text: "✓", title: "labelled by a person" },
@@ -11,25 +15,8 @@ const BADGES = {
 };
 
 /** @typedef {keyof typeof BADGES} By */
-/** @typedef {Picture & { name?: string | null, by?: By | null, path?: string }} ShownPicture */
-
-/**
- * The address of a picture.
- * @param {Picture} picture
- * @param {96 | 160 | 320 | 1024} size
- */
-export function imageUrl(picture, size) {
-  return `/image/${picture.row}?size=${size}&v=${encodeURIComponent(picture.v)}`;
-}
-
-/**
- * Fetch pictures ahead, so that they show at once later.
- * @param {Picture[]} pictures
- * @param {160 | 1024} size
- */
-export function prefetch(pictures, size) {
-  for (const picture of pictures) new Image().src = imageUrl(picture, size);
-}
+/** @typedef {import("../lib/items.js").ShownItem} ShownItem */
+/** @typedef {ShownItem & { name?: string | null, by?: By | null, path?: string }} ShownPicture */
 
 /**
  * "✓" (a person), "page" or "model" as a small badge; null for a picture that nobody has placed.
@@ -41,8 +28,8 @@ export function byBadge(by) {
 
 /** @param {ShownPicture} picture */
 function altText(picture) {
-  const said = picture.by === "human" ? ", labelled by a person" : "";
-  return `${picture.name ? `${picture.name}, picture` : "Picture"} ${picture.row}${said}`;
+  const by = picture.by === "human" ? ", labelled by a person" : "";
+  return picture.name ? say`${picture.name}, picture ${picture.row}${by}` : say`Picture ${picture.row}${by}`;
 }
 
 /**
@@ -73,27 +60,29 @@ export function fileLine(path) {
 
 /**
  * `caption` "file": the name of the file alone. `badges` "people": none for the model's. `peek`: a larger look on
- * hover. `label` is for screen readers, before the words that are seen.
+ * hover. `label` is for screen readers, before the words that are seen. `marking` marks words of a text.
  * @typedef {{ size?: 96 | 160 | 320, caption?: boolean | "file", badges?: "all" | "people" | "none", peek?: boolean,
- *   onclick?: (event: MouseEvent) => unknown, label?: string, class?: string, lazy?: boolean }} ThumbOptions
+ *   onclick?: (event: MouseEvent) => unknown, label?: string, class?: string, lazy?: boolean,
+ *   marking?: import("../lib/texts.js").Marking }} ThumbOptions
  */
 
 /**
- * A picture with its name and badge: a button where `onclick` is given, else a span.
+ * An item with its name and badge: a button where `onclick` is given, else a span.
  * @param {ShownPicture} picture
  * @param {ThumbOptions} [options]
  * @returns {HTMLElement}
  */
 export function thumbElement(picture, options = {}) {
-  const { size = 160, caption = true, badges = "all", peek = true, onclick, label, lazy } = options;
+  const { size = 160, caption = true, badges = "all", peek = true, onclick, label, lazy, marking } = options;
   const showsBadge = badges === "all" || (badges === "people" && picture.by !== "model" && picture.by !== "answers");
   const properties = { class: `thumb ${options.class ?? ""}`.trim(), title: titleOf(picture),
     dataset: { row: picture.row, ...(picture.path ? { path: picture.path } : {}) },
-    ...(onclick ? { type: "button", onclick } : {}) };
+    ...(onclick ? { type: "button", onclick } : {}),
+    // The words of a picture are those of its image; those of a text are its own.
+    ...(onclick && !IS_IMAGES ? { "aria-label": `${label ?? altText(picture)}: ${picture.text ?? ""}` } : {}) };
   const element = h(onclick ? "button" : "span", properties,
     h("span", { class: "thumb-picture" },
-      h("img", { src: imageUrl(picture, size), alt: label ?? altText(picture), loading: lazy ? "lazy" : null,
-        draggable: "false" }),
+      itemFace(picture, { size, alt: label ?? altText(picture), isLazy: lazy, marking }),
       showsBadge ? byBadge(picture.by) : null),
     captionOf(picture, caption));
   if (peek) PEEK.follow(element, picture);
@@ -108,7 +97,7 @@ export function thumbElement(picture, options = {}) {
 export function thumbRow(pictures, onclick) {
   return h("div", { class: "thumb-row" }, pictures.map((picture, index) => {
     const element = thumbElement(picture, { caption: false, badges: "people", lazy: true,
-      ...(onclick ? { onclick: () => onclick(index), label: `Look at picture ${picture.row}` } : {}) });
+      ...(onclick ? { onclick: () => onclick(index), label: say`Look at picture ${picture.row}` } : {}) });
     // The row is reached by a key of its card; Tab goes from card to card.
     if (onclick) element.setAttribute("tabindex", "-1");
     return element;
@@ -116,6 +105,9 @@ export function thumbRow(pictures, onclick) {
 }
 
 const PEEK_SIZE = 320;
+const PEEK_OF_PICTURES = { width: PEEK_SIZE, height: PEEK_SIZE };
+const PEEK_OF_WORDS = { width: 440, height: 400 };
+const PEEK_LETTERS = 2000;
 const PEEK_WAIT_MS = 350;
 
 /** The larger look; there is at most one on the page. */
@@ -157,17 +149,55 @@ class Peek {
 }
 
 /**
+ * Whether a small form shows all that there is: a larger one would say nothing more.
+ * @param {HTMLElement} element
+ * @param {ShownPicture} picture
+ */
+function isSeenWhole(element, picture) {
+  const words = element.querySelector(".item-text");
+  if (!words || hasPicture(picture) || picture.text?.endsWith("…")) return false;
+  return words.scrollHeight <= words.clientHeight + 1 && words.scrollWidth <= words.clientWidth + 1;
+}
+
+/**
+ * Where a square of that size stands beside an element; beside one as wide as the window, below or above it.
+ * @param {DOMRect} place
+ * @param {number} width
+ * @param {number} height
+ */
+function besidePlace(place, width, height) {
+  const isWide = !IS_IMAGES && place.left < width + 24 && innerWidth - place.right < width + 24;
+  if (isWide) {
+    const below = place.bottom + 6;
+    return { left: place.left + 24, top: below + height < innerHeight ? below : Math.max(8, place.top - height - 24) };
+  }
+  const left = place.left > innerWidth / 2 || (!IS_IMAGES && innerWidth - place.right < width + 24)
+    ? place.left - width - 24 : place.right + 8;
+  return { left: Math.max(8, left), top: Math.max(8, Math.min(place.top - height / 3, innerHeight - height - 56)) };
+}
+
+/** @param {ShownPicture} picture */
+function peekText(picture) {
+  const box = h("div", { class: "peek-text", dir: "auto" }, readable(picture.text ?? ""));
+  fetchItem(picture).then(({ text, cells }) => replace(box,
+    [...cells.map(({ name, value }) => `${name}: ${value}`), text].filter(Boolean).join("\n").slice(0, PEEK_LETTERS)),
+  () => {});
+  return box;
+}
+
+/**
  * @param {HTMLElement} element
  * @param {ShownPicture} picture
  */
 function showBeside(element, picture) {
-  const place = element.getBoundingClientRect();
-  const left = place.left > innerWidth / 2 ? place.left - PEEK_SIZE - 24 : place.right + 8;
-  const top = Math.max(8, Math.min(place.top - PEEK_SIZE / 3, innerHeight - PEEK_SIZE - 56));
+  if (isSeenWhole(element, picture)) return null;
+  const { width, height } = IS_IMAGES ? PEEK_OF_PICTURES : PEEK_OF_WORDS;
+  const { left, top } = besidePlace(element.getBoundingClientRect(), width, height);
   const box = h("div", { class: "peek", "aria-hidden": "true", popover: "manual",
-    style: { left: `${Math.max(8, left)}px`, top: `${top}px` } },
-    h("img", { src: imageUrl(picture, PEEK_SIZE), alt: "" }), h("span", {}, picture.name ?? "no class yet"),
-    picture.path ? fileLine(picture.path) : null);
+    style: { left: `${left}px`, top: `${top}px` } },
+    hasPicture(picture) ? h("img", { src: imageUrl(picture, PEEK_SIZE), alt: "" }) : null,
+    IS_IMAGES ? null : peekText(picture),
+    h("span", {}, picture.name ?? "no class yet"), picture.path ? fileLine(picture.path) : null);
   document.body.append(box);
   box.showPopover?.();
   return box;

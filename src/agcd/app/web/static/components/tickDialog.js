@@ -2,7 +2,7 @@
 
 import { h, isTyping, replace, setText, targetOf } from "../lib/dom.js";
 import { api } from "../lib/net.js";
-import { plural } from "../lib/words.js";
+import { plural, say } from "../lib/words.js";
 import { plainButton, smallLabel } from "./controls.js";
 import { openDialog } from "./dialogs.js";
 import { LONGEST_NAME } from "./nameDialog.js";
@@ -60,7 +60,7 @@ function tickList({ label, thumbs, ticked = thumbs.length, withLabelled = false 
     onchange();
   };
   const tiles = thumbs.map((thumb) => thumbElement(thumb, { caption: "file", badges: "people", class: "tick",
-    label: `Picture ${thumb.row}`, onclick: () => toggle(thumb.row) }));
+    label: say`Picture ${thumb.row}`, onclick: () => toggle(thumb.row) }));
   show();
   const setAll = (/** @type {boolean} */ isTicked) => {
     for (const { row } of thumbs) chosen[isTicked ? "add" : "delete"](row);

@@ -74,6 +74,14 @@ export function replace(element, ...children) {
 }
 
 /**
+ * A text with its marks, as text nodes: whatever it says is never markup.
+ * @param {import("./texts.js").Piece[]} pieces
+ */
+export function textNodes(pieces) {
+  return pieces.map(({ text, mark }) => (mark ? h("mark", { class: mark }, text) : text));
+}
+
+/**
  * Change an element's text only where it differs, so that nothing flickers.
  * @param {Element} element
  * @param {string} text

@@ -1,6 +1,6 @@
 /** The review as words and choices: what the page says of what is left, and what a person said of one page. */
 
-import { count, plural } from "./words.js";
+import { count, plural, say } from "./words.js";
 
 /** @typedef {Api["ReviewLeft"]} Left */
 /** @typedef {Api["ReviewPicture"]} ReviewPicture */
@@ -77,7 +77,7 @@ export function acceptWords({ n_left: n, expected_wrong: wrong, is_checked: isCh
  * @param {Left} left
  */
 export function acceptText({ n_left: n, expected_wrong: wrong, is_checked: isChecked }) {
-  const keep = n === 1 ? "1 picture keeps" : `${count(n)} pictures keep`;
+  const keep = plural(n, "picture keeps", "pictures keep");
   const words = isChecked ? wrongWords(wrong) : NOT_KNOWN;
   return `${keep} the name shown now without a look, ${words}. Undo takes it back.`;
 }
@@ -108,7 +108,8 @@ export function sureWord(chance) {
 export function endWords({ n_total: total, n_checked: checked, n_unnamed: unnamed, n_unseen: unseen }) {
   const rest = unnamed ? `${plural(unnamed, "picture has", "pictures have")} no name yet: label ${
     unnamed === 1 ? "it" : "them"}.` : "";
-  if (checked === total) return { title: total === 1 ? "The picture is checked" : `All ${count(total)} checked`, rest };
+  const all = total === 1 ? say`The picture is checked` : `All ${count(total)} checked`;
+  if (checked === total) return { title: all, rest };
   if (!unnamed) return { title: `All ${count(total)} have a name`, rest };
   if (unseen) return { title: `${count(total - unnamed)} of ${count(total)} have a name`, rest };
   return { title: checked ? `${count(checked)} of ${count(total)} checked` : "Nothing to check yet", rest };

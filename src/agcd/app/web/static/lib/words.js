@@ -1,4 +1,24 @@
-/** Numbers in words: counts, plurals, shares and times, as every page writes them. */
+/** Words: what the items of the project are called, and counts, plurals, shares and times as every page writes them. */
+
+import { KIND } from "./kind.js";
+
+/**
+ * Our own words about pictures as words about what the project is made of: "Tick a picture" → "Tick a text".
+ * @param {string} words
+ * @param {string} [noun]
+ */
+export function withNoun(words, noun = KIND.noun) {
+  return words.replace(/picture/gi, (found) => (found.startsWith("P") ? capital(noun) : noun));
+}
+
+/**
+ * A tag for sentences about pictures: say`Look at ${name}, a picture`. What people named stays as it is.
+ * @param {TemplateStringsArray} words
+ * @param {(string | number | null)[]} values
+ */
+export function say(words, ...values) {
+  return words.map((part, index) => withNoun(part) + (values[index] ?? "")).join("");
+}
 
 /**
  * 12345 → "12,345".
@@ -9,13 +29,13 @@ export function count(n) {
 }
 
 /**
- * The word that goes with a number: wordFor(1, "waits", "wait") → "waits".
+ * The word that goes with a number: wordFor(1, "waits", "wait") → "waits"; a picture is called what the project has.
  * @param {number} n
  * @param {string} one
  * @param {string} [many]
  */
 export function wordFor(n, one, many = `${one}s`) {
-  return n === 1 ? one : many;
+  return withNoun(n === 1 ? one : many);
 }
 
 /**

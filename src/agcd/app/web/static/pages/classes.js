@@ -20,7 +20,7 @@ import { byId, h, replace, setText, targetOf } from "../lib/dom.js";
 import { api } from "../lib/net.js";
 import { onRoundDone } from "../lib/polling.js";
 import { keptByTab } from "../lib/storage.js";
-import { plural, wordFor } from "../lib/words.js";
+import { plural, say, wordFor } from "../lib/words.js";
 
 const DEFAULTS = { sort: "size", text: "", page: "0" };
 /** @type {[string, string][]} */
@@ -146,13 +146,13 @@ class ClassBoard {
       grow: tool("grow", "Grow by pages", "w"),
       merge: tool("merge", "Merge with another", "m"),
       split: tool("split", "Split in two", "p"),
-      look: tool("look", "Look at the pictures at its border", "v"),
+      look: tool("look", say`Look at the pictures at its border`, "v"),
       ask: tool("ask", "Ask about its border cases", "q"),
       retire: tool("retire", "Retire", "r"),
-      show: tool("show", "Show all its pictures in the grid", "g"),
+      show: tool("show", say`Show all its pictures in the grid`, "g"),
       undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => undoLast(() => this.load()) },
       view: { label: "Cards or lines", key: "t", run: () => this.turnView() },
-      copy: { label: "Copy the path of the picture pointed at", key: "c", run: copyPathMeant },
+      copy: { label: say`Copy the path of the picture pointed at`, key: "c", run: copyPathMeant },
       search: { label: "Search a class", key: "/", run: () => this.search.focus() },
       before: { label: "Page before", key: "PageUp", run: () => this.pager.turn(-1) },
       after: { label: "Next page", key: "PageDown", run: () => this.pager.turn(1) },
@@ -189,7 +189,7 @@ class ClassBoard {
 
   noneText() {
     if (this.choices.text) return `No class or group is called “${this.choices.text}”.`;
-    return "There is no class yet. Label some pictures first.";
+    return say`There is no class yet. Label some pictures first.`;
   }
 
   /**

@@ -3,7 +3,7 @@
 import { labels, sayDone, sendAnswers, signed, undoLast } from "../components/changes.js";
 import { selectField, spacer } from "../components/controls.js";
 import { copyPathMeant } from "../components/copyPath.js";
-import { GridFilters, NO_FILTER } from "../components/gridFilters.js";
+import { GridFilters, NO_FILTER, SEARCH } from "../components/gridFilters.js";
 import { actionButton, bindKeys } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
 import { Pager } from "../components/pager.js";
@@ -19,7 +19,8 @@ import { byId, h, replace, setText } from "../lib/dom.js";
 import { Marks } from "../lib/marks.js";
 import { api } from "../lib/net.js";
 import { onRoundDone } from "../lib/polling.js";
-import { count, plural } from "../lib/words.js";
+import { foundBy } from "../lib/texts.js";
+import { count, plural, say } from "../lib/words.js";
 
 /** @typedef {Api["Thumb"]} Thumb */
 
@@ -27,7 +28,7 @@ const HAS_SELECTION = new URLSearchParams(location.search).has("selection");
 const DEFAULTS = { show: HAS_SELECTION ? "selection" : "all", order: "row", selection: "", page: "0",
   ...NO_FILTER };
 /** @type {[string, string][]} */
-const SHOWS = [["all", "all pictures"], ["unlabelled", "without an answer"], ["labelled", "labelled by people"],
+const SHOWS = [["all", say`all pictures`], ["unlabelled", "without an answer"], ["labelled", "labelled by people"],
   ["accepted", "accepted by page"], ["disagree", "people and model disagree"], ["passed", "skipped or unsure"],
   ["junk", "junk"]];
 /** @type {[string, string][]} */
@@ -49,7 +50,7 @@ class PictureGrid {
   facts = h("span", { class: "muted" });
   chosen = h("strong", { class: "numbers grid-chosen", role: "status" });
   box = h("div", { class: "picture-grid", role: "listbox", "aria-multiselectable": "true",
-    "aria-label": "Pictures", tabindex: "0", ondblclick: () => this.enlarge() });
+    "aria-label": say`Pictures`, tabindex: "0", ondblclick: () => this.enlarge() });
   /** @type {StableList<Thumb, number>} */
   list = new StableList(this.box, (thumb) => thumb.row, (thumb) => this.cell(thumb));
 
@@ -86,21 +87,21 @@ class PictureGrid {
         run: (/** @type {KeyboardEvent | MouseEvent} */ event) => this.move(step(), event.shiftKey) });
     const some = () => this.marks.marked.size > 0;
     bindKeys("grid", {
-      left: move("Picture before", "ArrowLeft", () => -1),
-      right: move("Next picture", "ArrowRight", () => 1),
-      up: move("Picture above", "ArrowUp", () => -this.list.columns()),
-      down: move("Picture below", "ArrowDown", () => this.list.columns()),
-      toggle: { label: "Mark or unmark the picture", key: " ", run: () => this.marks.toggle() },
+      left: move(say`Picture before`, "ArrowLeft", () => -1),
+      right: move(say`Next picture`, "ArrowRight", () => 1),
+      up: move(say`Picture above`, "ArrowUp", () => -this.list.columns()),
+      down: move(say`Picture below`, "ArrowDown", () => this.list.columns()),
+      toggle: { label: say`Mark or unmark the picture`, key: " ", run: () => this.marks.toggle() },
       all: { label: "Mark all on the page", key: "a", also: ["Ctrl+a"], run: () => this.marks.all() },
       none: { label: "Mark none", key: "Escape", run: () => this.marks.none() },
-      label: { label: "Label the marked pictures", key: "l", run: () => this.label(), when: some },
-      junk: { label: "The marked pictures are junk", key: "x", run: () => this.pass("junk"), when: some },
-      skip: { label: "Skip the marked pictures", key: "s", run: () => this.pass("skip"), when: some },
-      ask: { label: "Ask about the marked pictures later", key: "q", run: () => this.ask(), when: some },
+      label: { label: say`Label the marked pictures`, key: "l", run: () => this.label(), when: some },
+      junk: { label: say`The marked pictures are junk`, key: "x", run: () => this.pass("junk"), when: some },
+      skip: { label: say`Skip the marked pictures`, key: "s", run: () => this.pass("skip"), when: some },
+      ask: { label: say`Ask about the marked pictures later`, key: "q", run: () => this.ask(), when: some },
       undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => undoLast(() => this.load()) },
-      enlarge: { label: "Look at the picture and name it", key: "v", run: () => this.enlarge() },
-      search: { label: "Search by file name", key: "/", run: () => this.filters.search.focus() },
-      copy: { label: "Copy the path of the picture", key: "c", run: copyPathMeant },
+      enlarge: { label: say`Look at the picture and name it`, key: "v", run: () => this.enlarge() },
+      search: { label: SEARCH.label, key: "/", run: () => this.filters.search.focus() },
+      copy: { label: say`Copy the path of the picture`, key: "c", run: copyPathMeant },
       before: { label: "Page before", key: "PageUp", run: () => this.pager.turn(-1) },
       after: { label: "Next page", key: "PageDown", run: () => this.pager.turn(1) },
     });
@@ -110,7 +111,8 @@ class PictureGrid {
 
   /** @param {Thumb} thumb */
   cell(thumb) {
-    const element = thumbElement(thumb, { badges: "people", peek: false, class: "cell" });
+    const element = thumbElement(thumb, { badges: "people", peek: false, class: "cell",
+      marking: foundBy(this.choices.text) });
     element.setAttribute("role", "option");
     element.id = `cell-${thumb.row}`;
     return element;
@@ -133,7 +135,7 @@ class PictureGrid {
     this.title.title = grid.title;
     setText(this.facts, plural(grid.n, "picture"));
     this.pager.show(grid.page, grid.n_pages);
-    if (!grid.thumbs.length) this.showEmpty("No picture is like that.");
+    if (!grid.thumbs.length) this.showEmpty(say`No picture is like that.`);
     this.marks.reset(grid.thumbs.length);
   }
 
@@ -148,6 +150,8 @@ class PictureGrid {
 
   /** @param {Partial<typeof DEFAULTS>} choices */
   async choose(choices) {
+    // What is searched for is marked: cells that stay are built anew when it changes.
+    if ("text" in choices && choices.text !== this.choices.text) this.list.shown.clear();
     Object.assign(this.choices, { page: "0", ...choices });
     keepInUrl(this.choices, DEFAULTS);
     await this.load();
@@ -223,7 +227,7 @@ class PictureGrid {
   async ask() {
     const rows = this.rows();
     if (rows.length > MOST_QUEUED) {
-      toast(`At most ${MOST_QUEUED} pictures can be asked about at once.`, { isError: true });
+      toast(say`At most ${MOST_QUEUED} pictures can be asked about at once.`, { isError: true });
       return;
     }
     const queued = await api.post("/api/v1/queue", signed({ rows })).catch(() => null);
@@ -235,7 +239,9 @@ class PictureGrid {
   }
 
   async enlarge() {
-    if (this.thumbs.length && (await lookAt(this.thumbs, this.marks.cursor))) await this.load();
+    if (this.thumbs.length && (await lookAt(this.thumbs, this.marks.cursor, foundBy(this.choices.text)))) {
+      await this.load();
+    }
   }
 }
 

@@ -3,21 +3,23 @@
 import { labels, signed, undoneWords } from "../components/changes.js";
 import { copyPath } from "../components/copyPath.js";
 import { allAnswered, auditDone, looksOnly, notReady, trouble } from "../components/ending.js";
+import { CLOSER } from "../components/itemView.js";
 import { jobPanel } from "../components/jobPanel.js";
 import { actionButton, bindKeys, relabel } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
 import { asksForName, isHidden, QuestionCard } from "../components/questionCard.js";
 import { askSameClass, N_ASKED } from "../components/sameClassDialog.js";
 import { startStatusBar } from "../components/statusBar.js";
-import { prefetch } from "../components/thumb.js";
 import { toast } from "../components/toast.js";
 import { holder, onlyLooks, who } from "../lib/annotator.js";
 import { delay } from "../lib/async.js";
 import { byId, h, replace, setText } from "../lib/dom.js";
+import { LARGE, prefetch } from "../lib/items.js";
+import { IS_IMAGES } from "../lib/kind.js";
 import { api } from "../lib/net.js";
 import { onState, startJob, watchJob } from "../lib/polling.js";
 import { keptByTab } from "../lib/storage.js";
-import { plural } from "../lib/words.js";
+import { plural, say } from "../lib/words.js";
 
 const PATIENCE_MS = 400;
 const ASK_AGAIN_MS = 10_000;
@@ -82,7 +84,7 @@ class LabelPage {
 
   /**
    * Show the next question, and its picture at once where it is known.
-   * @param {Picture[]} [upcoming]
+   * @param {Api["Thumb"][]} [upcoming]
    */
   async next(upcoming = []) {
     this.turn += 1;
@@ -105,7 +107,7 @@ class LabelPage {
     relabel(this.acceptButton, asksForName(card) ? "Name it" : "Accept");
     if (!this.view.element.isConnected) replace(this.stage, this.view.element);
     this.view.show(this.card);
-    prefetch(card.upcoming, 1024);
+    prefetch(card.upcoming, LARGE);
   }
 
   // ------------------------------------------------------------------------------------------------- answering
@@ -181,7 +183,7 @@ class LabelPage {
 
   /** Tick more pictures of the class that was named last: its name spreads without that, so nobody is asked to. */
   async more() {
-    if (!this.lastNamed) return toast("Name a new class first: then more of its pictures can be ticked.");
+    if (!this.lastNamed) return toast(say`Name a new class first: then more of its pictures can be ticked.`);
     const { card, picked } = this.lastNamed;
     await this.lastSaved;
     const thumbs = await api.get("/api/v1/rows/{row}/neighbours", { row: card.row, n: N_ASKED }).catch(() => []);
@@ -287,18 +289,19 @@ class LabelPage {
       undo: { label: "Undo", key: "z", also: ["Ctrl+z"], run: () => this.undo() },
       learn: { label: "Learn from my answers now", key: "l", run: () => this.learn(), when: () => !this.isAudit },
       blind: { label: "Blind mode", key: "b", run: () => this.toggleBlind(), when: () => !this.isAudit },
-      copy: { label: "Copy the path of the picture", key: "c", run: () => this.copy(),
+      copy: { label: say`Copy the path of the picture`, key: "c", run: () => this.copy(),
         when: () => this.card !== null && !isHidden(this.card) },
-      zoom: { label: "Zoom", key: " ", run: () => this.view.viewer.toggle(), when },
+      zoom: { label: CLOSER.label, key: " ", run: () => this.view.viewer.toggle(), when },
       ...this.panActions(),
       fullscreen: { label: "Full screen", key: "f", run: toggleFullscreen },
     };
   }
 
   panActions() {
-    const when = () => this.view.viewer.isZoomed;
+    const when = () => this.view.viewer.canMove;
+    const moved = IS_IMAGES ? "Zoomed" : "Scroll";
     const pan = (/** @type {string} */ where, /** @type {string} */ key, /** @type {[number, number]} */ step) =>
-      ({ label: `Zoomed: ${where}`, key, repeats: true, run: () => this.view.viewer.pan(...step), when });
+      ({ label: `${moved}: ${where}`, key, repeats: true, run: () => this.view.viewer.pan(...step), when });
     return {
       left: pan("to the left", "ArrowLeft", [-1, 0]),
       right: pan("to the right", "ArrowRight", [1, 0]),
@@ -321,7 +324,7 @@ class LabelPage {
       actionButton("undo"),
       h("span", { class: "grow" }),
       this.isAudit ? null : actionButton("learn", { label: "Learn now" }),
-      this.blind, actionButton("zoom"), actionButton("fullscreen"));
+      this.blind, actionButton("zoom", { label: CLOSER.word }), actionButton("fullscreen"));
   }
 }
 

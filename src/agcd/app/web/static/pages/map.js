@@ -3,18 +3,20 @@
 import { spacer } from "../components/controls.js";
 import { copyPathMeant } from "../components/copyPath.js";
 import { actionButton, bindKeys } from "../components/keyBindings.js";
+import { itemFace } from "../components/itemView.js";
 import { MapPlot } from "../components/mapPlot.js";
 import { trainingWord } from "../components/roundFigures.js";
 import { startStatusBar } from "../components/statusBar.js";
-import { byBadge, fileLine, imageUrl } from "../components/thumb.js";
+import { byBadge, fileLine } from "../components/thumb.js";
 import { toast } from "../components/toast.js";
 import { choicesFromUrl, keepInUrl, withQuery } from "../lib/address.js";
 import { latest } from "../lib/async.js";
 import { ClassColours, colouringOf, COLOURINGS, isColouring } from "../lib/colouring.js";
 import { byId, h, isAdding, replace, setText } from "../lib/dom.js";
+import { IS_IMAGES } from "../lib/kind.js";
 import { api } from "../lib/net.js";
 import { onRoundDone, onState } from "../lib/polling.js";
-import { count, plural, SURENESS_WORDS, unsureness } from "../lib/words.js";
+import { count, plural, say, SURENESS_WORDS, unsureness } from "../lib/words.js";
 
 const DEFAULTS = { colour: "class", round: "" };
 const TOOLS = { lasso: "Lasso", select: "Box", pan: "Move" };
@@ -24,9 +26,9 @@ const TOOLS = { lasso: "Lasso", select: "Box", pan: "Move" };
 /** @typedef {Api["MapPoints"]} MapPoints */
 const MOST_ROWS = 20_000;
 const LOOK_WAIT_MS = 150;
-const HOW_TO = "Point at the map to see a picture; draw round some to choose them. "
-  + "A click on a name below chooses all of it.";
-const NOT_YET = "The map comes by itself, once every picture has been looked at.";
+const HOW_TO = [say`Point at the map to see a picture; draw round some to choose them.`,
+  "A click on a name below chooses all of it."].join(" ");
+const NOT_YET = say`The map comes by itself, once every picture has been looked at.`;
 const MARKS = "● known · ▲ found by you, or unnamed";
 
 /**
@@ -58,6 +60,7 @@ class PictureMap {
   roundWord = h("span", { class: "numbers map-round-word" });
   rounds = h("label", { class: "tool-field", hidden: true }, this.roundWord, this.slider);
   file = h("div", { class: "map-look-file" });
+  face = h("div", { class: "map-look-item" });
   /** The row that is looked at. @type {number | null} */
   looked = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -117,9 +120,9 @@ class PictureMap {
       whole: { label: "Show the whole map", key: "0", run: () => this.plot.whole() },
       earlier: { label: "Training before", key: "ArrowLeft", run: () => this.turn(-1) },
       later: { label: "Next training", key: "ArrowRight", run: () => this.turn(1) },
-      grid: { label: "Show the chosen pictures in the grid", key: "g", also: ["Enter"], when: some,
+      grid: { label: say`Show the chosen pictures in the grid`, key: "g", also: ["Enter"], when: some,
         run: () => this.showInGrid() },
-      copy: { label: "Copy the path of the picture", key: "c", run: copyPathMeant },
+      copy: { label: say`Copy the path of the picture`, key: "c", run: copyPathMeant },
       none: { label: "Choose none", key: "Escape", run: () => this.choose([]), when: some },
     });
   }
@@ -268,19 +271,22 @@ class PictureMap {
     const name = points.names[points.name[index]];
     if (this.looked === thumb.row) return;
     this.looked = thumb.row;
-    this.lookSoon(thumb.row);
+    const alt = say`${name}, picture ${thumb.row}`;
+    this.lookSoon(thumb.row, alt);
     delete this.picture.dataset.path;
-    replace(this.picture, h("img", { src: imageUrl(thumb, 320), alt: `${name}, picture ${thumb.row}` }),
+    replace(this.face, IS_IMAGES ? itemFace(thumb, { size: 320, alt }) : null);
+    replace(this.picture, this.face,
       h("div", { class: "map-look-words" }, h("strong", { title: name }, name), byBadge(points.by[index])), this.file,
       h("p", { class: "muted" }, `The model is ${SURENESS_WORDS[unsureness(points.margin[index])]}`,
         points.disagrees[index] ? " · people and model disagree" : null));
   }
 
   /**
-   * Ask for the name of the file once the pointer rests.
+   * Ask for the name of the file once the pointer rests, and for the words of what has some.
    * @param {number} row
+   * @param {string} alt
    */
-  lookSoon(row) {
+  lookSoon(row, alt) {
     clearTimeout(this.timer);
     replace(this.file);
     this.timer = setTimeout(async () => {
@@ -288,6 +294,7 @@ class PictureMap {
       if (!look || this.looked !== row) return;
       this.picture.dataset.path = look.thumb.path;
       replace(this.file, fileLine(look.thumb.path));
+      if (!IS_IMAGES) replace(this.face, itemFace(look.thumb, { size: 320, alt }));
     }, LOOK_WAIT_MS);
   }
 

@@ -4,6 +4,7 @@ import { signed, undoLast } from "../components/changes.js";
 import { selectField, spacer } from "../components/controls.js";
 import { confirmDialog } from "../components/dialogs.js";
 import { Downloads } from "../components/downloads.js";
+import { CLOSER } from "../components/itemView.js";
 import { setBar } from "../components/jobPanel.js";
 import { actionButton, bindKeys, relabel } from "../components/keyBindings.js";
 import { nameDialog } from "../components/nameDialog.js";
@@ -19,7 +20,7 @@ import { pressedKey } from "../lib/keys.js";
 import { api } from "../lib/net.js";
 import { onRoundDone, watchJob } from "../lib/polling.js";
 import { acceptText, acceptWords, confirmation, Mending, progressWords, wrongWords } from "../lib/review.js";
-import { count, plural } from "../lib/words.js";
+import { count, plural, say } from "../lib/words.js";
 
 /** One by one, of how many the line at the top speaks. */
 const N_COMING = 10;
@@ -51,9 +52,9 @@ class ReviewPage {
   constructor(main) {
     this.main = main;
     if (this.choices.mode !== "single") this.choices.mode = "class";
-    bindKeys("review", this.actions());
     this.single = new ReviewSingle((index) => this.choose(index));
     this.grid = new ReviewGrid(() => this.drawTools());
+    bindKeys("review", this.actions());
     this.rest = actionButton("rest", { label: "Accept the rest" });
     this.modes = actionButton("mode", { label: "One by one" });
     this.go = actionButton("right", { label: "Right", class: "primary" });
@@ -317,9 +318,9 @@ class ReviewPage {
       later: { label: "Leave it for later", key: "s", run: () => this.say("later"), when: isOne },
       all: { label: "The same class for all ticked ones", key: "a", run: () => this.toggleForAll(),
         when: () => this.nToMend() > 1 },
-      tick: { label: "Tick the picture (or press its own key), or zoom", key: " ",
+      tick: { label: say`Tick the picture (or press its own key), or ${CLOSER.label.toLowerCase()}`, key: " ",
         run: () => (isGrid() ? this.grid.tick(this.grid.marks.cursor) : this.single.viewer.toggle()) },
-      ...this.moves(isGrid),
+      ...this.moves(isGrid, isOne),
       back: { label: "Back to the page, or tick none", key: "Escape", run: () => this.back(),
         when: () => isGrid() || this.step === "mending" },
       mode: { label: "One by one, or pages of one class", key: "g",
@@ -329,15 +330,22 @@ class ReviewPage {
     };
   }
 
-  /** @param {() => boolean} when */
-  moves(when) {
-    const move = (/** @type {string} */ label, /** @type {string} */ key, /** @type {() => number} */ step) =>
-      ({ label, key, repeats: true, run: () => this.grid.move(step()), when });
+  /**
+   * On a page the arrow keys move from one to the next; what is shown large and does not fit they scroll.
+   * @param {() => boolean} isGrid
+   * @param {() => boolean} isOne
+   */
+  moves(isGrid, isOne) {
+    const { viewer } = this.single;
+    /** @type {(label: string, key: string, step: [number, number]) => import("../lib/keys.js").Action} */
+    const move = (label, key, [right, down]) => ({ label, key, repeats: true,
+      when: () => isGrid() || (isOne() && viewer.canMove),
+      run: () => (isGrid() ? this.grid.move(right + down * this.grid.list.columns()) : viewer.pan(right, down)) });
     return {
-      left: move("Picture before", "ArrowLeft", () => -1),
-      next: move("Next picture", "ArrowRight", () => 1),
-      up: move("Picture above", "ArrowUp", () => -this.grid.list.columns()),
-      down: move("Picture below", "ArrowDown", () => this.grid.list.columns()),
+      left: move(say`Picture before`, "ArrowLeft", [-1, 0]),
+      next: move(say`Next picture`, "ArrowRight", [1, 0]),
+      up: move(say`Picture above`, "ArrowUp", [0, -1]),
+      down: move(say`Picture below`, "ArrowDown", [0, 1]),
     };
   }
 

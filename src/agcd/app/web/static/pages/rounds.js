@@ -10,16 +10,16 @@ import { startStatusBar } from "../components/statusBar.js";
 import { byId, h, replace, setText } from "../lib/dom.js";
 import { api, newUid } from "../lib/net.js";
 import { onState, refreshState, startJob, watchJob } from "../lib/polling.js";
-import { plural, wordFor } from "../lib/words.js";
+import { plural, say, wordFor } from "../lib/words.js";
 
 /** @typedef {Api["State"]} State */
 /** @typedef {Api["Job"]} Job */
 
 const AUDITED = { min: 5, max: 1000, value: 30 };
-const WHY_AUDIT = "A second opinion: name random pictures without seeing what they are called. Nothing is learned from "
-  + "these answers, unless you say so at the end.";
+const WHY_AUDIT = [say`A second opinion: name random pictures without seeing what they are called.`,
+  "Nothing is learned from these answers, unless you say so at the end."].join(" ");
 const BY_ITSELF = "It also starts by itself when enough has been answered.";
-const NOTHING_YET = "Nothing can be said before the pictures are looked at.";
+const NOTHING_YET = say`Nothing can be said before the pictures are looked at.`;
 const CANCELLED = "The last work was cancelled; no answer is lost.";
 
 /**
@@ -30,7 +30,7 @@ const CANCELLED = "The last work was cancelled; no answer is lost.";
 function reason(state, job) {
   if (job?.state === "running") return "Work goes on in the background. You can go on labelling meanwhile.";
   if (!state) return "";
-  if (!state.is_live) return "The pictures have not been looked at yet: the page Start begins with that.";
+  if (!state.is_live) return say`The pictures have not been looked at yet: the page Start begins with that.`;
   if (!state.is_due) return "The model has learned from everything said so far.";
   const n = state.n_new_answers;
   const what = n ? `${plural(n, "answer")} ${wordFor(n, "waits", "wait")} to be learned from.`
@@ -99,7 +99,7 @@ class AuditBox {
     };
     this.element = panel("Check blind", h("p", { class: "muted" }, WHY_AUDIT), this.result,
       h("form", { class: "toolbar", onsubmit: submit },
-        h("label", { class: "tool-field" }, this.input, h("span", {}, "random pictures")),
+        h("label", { class: "tool-field" }, this.input, h("span", {}, say`random pictures`)),
         h("button", { type: "submit", class: "button" }, "Draw them")),
       this.open);
   }

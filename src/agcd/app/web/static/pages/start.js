@@ -6,6 +6,7 @@ import { bindKeys, keyHint } from "../components/keyBindings.js";
 import { startStatusBar } from "../components/statusBar.js";
 import { byId, h, replace } from "../lib/dom.js";
 import { onState, startJob, watchJob } from "../lib/polling.js";
+import { say } from "../lib/words.js";
 
 /** @typedef {Api["State"]} State */
 
@@ -19,7 +20,7 @@ function step(title, ...children) {
 
 /** @param {State} state */
 function picturesStep(state) {
-  return step("Your pictures",
+  return step(say`Your pictures`,
     h("div", { class: "facts" }, fact(state.n_images, "picture", "pictures"),
       fact(state.n_seeds, "label known already", "labels known already"),
       fact(state.n_classes - state.n_novel, "known class", "known classes"),
@@ -44,7 +45,7 @@ function readyStep(state) {
 
 function waitStep() {
   return step("The first question comes in a moment",
-    h("p", {}, "Every picture is looked at once; nothing leaves this computer. ",
+    h("p", {}, say`Every picture is looked at once; nothing leaves this computer. `,
       "Then the questions begin by themselves."));
 }
 
@@ -98,7 +99,7 @@ class StartPage {
 
   prepareStep() {
     return step("Begin",
-      h("p", {}, "Every picture is looked at once. Nothing leaves this computer. Then the questions begin."),
+      h("p", {}, say`Every picture is looked at once. Nothing leaves this computer. Then the questions begin.`),
       h("div", {}, this.primary("Begin", () => startJob("start").catch(() => {}))));
   }
 }
