@@ -13,6 +13,8 @@ from agcd.app.project import Project
 from agcd.app.status import status_of
 from agcd.cli import app
 from agcd.lab import demo
+from agcd.lab.cells import Cell
+from agcd.lab.datasets import load_data
 from support.benches import SMALL, toy_folder
 
 
@@ -23,7 +25,8 @@ def test_the_demo_ends_in_a_project_of_the_same_images(
 ) -> None:
     data, run = str(toy_folder(tmp_path / "images")) if has_images else "toy", demo.run_demo
 
-    def small(out: Path, seed: int, *, console: Console) -> Any:
+    def small(out: Path, seed: int, wanted: str | None, *, console: Console) -> Any:
+        assert wanted is None
         return run(out, seed, data, SMALL, console=console)
 
     monkeypatch.setattr(demo, "run_demo", small)
@@ -36,3 +39,16 @@ def test_the_demo_ends_in_a_project_of_the_same_images(
         with Project.open(tmp_path / "out" / "images") as project:
             assert project.n_finished == 1
             assert any(line.startswith("1 round") or "question" in line for line in status_of(project).lines())
+
+
+def test_with_texts_the_demo_is_about_the_packaged_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str | None] = []
+
+    def none(out: Path, seed: int, wanted: str | None, *, console: Console) -> demo.Demo:
+        asked.append(wanted)
+        return demo.Demo(out / "report.html", Cell("toy", "random", seed), load_data("toy", out))
+
+    monkeypatch.setattr(demo, "run_demo", none)
+    done = CliRunner().invoke(app, ["demo", "--texts", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert asked == ["banking20"]

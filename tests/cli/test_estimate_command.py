@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from agcd.app.sizing import sized, with_labels
 from agcd.cli import main
 from agcd.data.sources import load_dataset
+from agcd.engine.costs import Embedding, Machine
 from agcd.errors import ConfigError
 from support.datasets import toy_images
 from support.machines import MACHINE
@@ -68,3 +70,31 @@ def test_a_table_or_json_of_costs_is_printed(
     found = json.loads(out)
     assert found["disk_bytes"] > 0
     assert found["what_if"]
+
+
+def test_texts_tell_how_fast_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = replace(MACHINE, extraction=None, pooled=None, embedding=Embedding(1.0, 0.002, 1e-5), neighbour_s=1e-9)
+    asked: list[dict[str, Any]] = []
+
+    def known(*_: object, **how: Any) -> Machine:
+        asked.append(how)
+        return machine
+
+    monkeypatch.setattr("agcd.engine.machine.this_machine", known)
+    (tmp_path / "mail.csv").write_text("text,label\nhello there,a\ngood bye all,b\n", encoding="utf-8")
+    for what in (("--texts", 5000), (f"mail={tmp_path / 'mail.csv'}",)):
+        code, out, err = agcd_estimate(monkeypatch, capsys, *what, "--cache", tmp_path)
+        assert (code, err) == (0, "")
+        assert "first question" in out
+        assert "texts of" in out
+    assert [how["has_texts"] for how in asked] == [True, True]
+    _, out, _ = agcd_estimate(monkeypatch, capsys, "--texts", 5000, "--json", "--cache", tmp_path)
+    assert json.loads(out)["texts_per_s"] == pytest.approx(1 / 0.003)
+    assert json.loads(out)["extraction_s"] == pytest.approx(16.0)
+
+
+def test_images_and_texts_at_once_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    code, _, err = agcd_estimate(monkeypatch, capsys, "--images", 10, "--texts", 10)
+    assert (code, err) == (2, "error: Give either --images or --texts, not both.\n")

@@ -1,13 +1,12 @@
-"""What of a project needs its model: features, training, asking, naming new images. It loads torch.
+"""What of a project needs its model: features, training, asking, naming new items. It loads torch.
 
 Rounds run through the same ``Session`` as in the benchmark.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,17 @@ from typing import Any
 import numpy as np
 
 from agcd.app.live_rows import find_live_rows
+from agcd.app.new_items import Chunk, New, Reader, find_new_items
 from agcd.app.project import Project
 from agcd.app.round_files import ids_by_slot, open_round_view, write_round_view
 from agcd.app.rounds import NO_SLOT, START, RoundView, top_of
 from agcd.app.store.queries import Question, StoredQuery, add_query
 from agcd.arrays import margin_of
 from agcd.config import BackboneConfig
-from agcd.data.folder import from_folder
-from agcd.data.items import Item, image_dataset
 from agcd.engine import open_engine
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
-from agcd.features.backbones import load_backbone
-from agcd.features.rows import OnlineRows, RowFeatures
+from agcd.features.rows import RowFeatures
 from agcd.io import digest
 from agcd.layout import place_beside
 from agcd.run_files import MODEL, checked
@@ -37,15 +34,13 @@ from agcd.training import trainer_options
 from agcd.training.fitted import Fitted, frozen_features
 from agcd.training.loop import Log
 from agcd.training.n_classes import look_for_classes
-from agcd.types import UNLABELLED, Dataset, IntArray, LabelMapping, LabelState, NumberOfClasses
+from agcd.types import IntArray, LabelMapping, LabelState, NumberOfClasses
 
 Progress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
 _CHUNK = 512
-"""Images that are named at once: enough to keep the decoders busy, few enough to share among workers."""
+"""Items that are named at once: enough to keep the decoders busy, few enough to share among workers."""
 _MODEL_COLUMNS = ("class", "known", "by", "probability", "margin", "slot")
-Chunk = list[tuple[str, str]]
-"""Paths and content keys."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +215,7 @@ def ask(project: Project, n: int | None = None) -> StoredQuery:
     answered[now.pool_rows] = False
     labels = replace(then, passed=then.passed | answered)
     if not len(labels.pool_rows):
-        raise DataError("There is nothing left to ask: every image has an answer.")
+        raise DataError(f"There is nothing left to ask: every {project.kind.noun} has an answer.")
     features = row_features(project)
     session = _session(project, features, labels, number, None)
     query = session.ask(n)
@@ -256,38 +251,43 @@ def _session(project: Project, features: RowFeatures, labels: LabelState, n_roun
     return session
 
 
-# --------------------------------------------------------------------------------------------------- new images
+# ---------------------------------------------------------------------------------------------------- new items
 
 
-def predict(project: Project, new_images: Sequence[Path]) -> dict[str, list[Any]]:
-    """What the model says of images from elsewhere, in folders or files; unusable ones have a reason instead."""
+def predict(project: Project, new: Sequence[New]) -> dict[str, list[Any]]:
+    """What the model says of items from elsewhere: of images in folders or files, of texts in such or typed, or of
+    embeddings where the project was given some; unusable ones have a reason instead."""
     snapshot = project.trained_snapshot()
     model = checked(project.checked_run(snapshot.n_finished - 1), MODEL).absolute()
-    found = _new_images(new_images)
-    files = [(str(path.absolute()), key) for path, key, _ in found.images]
-    chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
-    engine = project.engine or open_engine()
-    make = partial(Predictor, project.config.backbone, model, snapshot.slot_names)
+    found = find_new_items(project, new)
+    chunks = [found.items[i : i + _CHUNK] for i in range(0, len(found.items), _CHUNK)]
+    engine = project.engine if project.engine and found.is_work else open_engine()
+    make = partial(Predictor, found.reader, project.config.backbone, model, snapshot.slot_names)
     answers = dict(engine.map_chunks(make, chunks))
     lines = [line for position in range(len(chunks)) for line in answers[position]]
-    rows = [[shown, *line] for (_, _, shown), line in zip(found.images, lines, strict=True)]
-    rows += [[path, *[None] * len(_MODEL_COLUMNS), reason] for path, reason in found.refused]
+    rows = [[*shown, *line] for shown, line in zip(zip(*found.shown.values(), strict=True), lines, strict=True)]
+    columns = (*found.shown, *_MODEL_COLUMNS, "problem")
+    rows += [[path, *[None] * (len(columns) - 2), reason] for path, reason in found.refused]
     rows.sort(key=lambda row: row[-1] is not None)  # the unusable ones last
-    columns = ("path", *_MODEL_COLUMNS, "problem")
     return {name: [row[i] for row in rows] for i, name in enumerate(columns)}
 
 
 class Predictor:
-    """A stored model, opened once, for chunks of files; ``named`` is the name of each slot, and whether it is new."""
+    """A stored model, opened once, for chunks of items; ``named`` is the name of each slot, and whether it is new."""
 
-    def __init__(self, config: BackboneConfig, model: Path, named: list[tuple[str, bool]]) -> None:
-        self._backbone, self._model, self._named = load_backbone(config), model, named
+    def __init__(
+        self,
+        reader: Callable[[BackboneConfig], Reader],
+        config: BackboneConfig,
+        model: Path,
+        named: list[tuple[str, bool]],
+    ) -> None:
+        self._read, self._model, self._named = reader(config), model, named
         self._fitted: Fitted | None = None
 
     def __call__(self, chunk: Chunk) -> list[list[Any]]:
-        """The columns of the model and the problem, of every file."""
-        # New images are looked at once: their features are not worth a place on the disk.
-        features = OnlineRows(_unlabelled(chunk), self._backbone)
+        """The columns of the model and the problem, of every item."""
+        features = self._read(chunk)
         self._fitted = self._fitted or Fitted.load(self._model, features)
         prediction = self._fitted.predict(features, np.arange(features.n_rows))
         slots, sure = prediction.y_slot.tolist(), prediction.probs.max(1).tolist()
@@ -298,37 +298,3 @@ class Predictor:
         for row, reason in features.bad_rows.items():
             lines[row] = [*[None] * len(_MODEL_COLUMNS), reason]
         return lines
-
-
-def _unlabelled(chunk: Chunk) -> Dataset:
-    n = len(chunk)
-    paths, keys = tuple(Path(path) for path, _ in chunk), tuple(key for _, key in chunk)
-    return Dataset("new images", (), np.full(n, UNLABELLED, dtype=np.int64), np.zeros(n, dtype=bool), keys, paths)
-
-
-@dataclass
-class _NewImages:
-    """Usable images as path, content key and how the path is shown; the others with their reason."""
-
-    images: list[tuple[Path, str, str]] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, dataset: Dataset, shown: Callable[[Path], str], above: str = "") -> None:
-        paths = dataset.paths or ()
-        self.images += [(path, key, shown(path)) for path, key in zip(paths, dataset.keys, strict=True)]
-        self.refused += [(above + refused.path, refused.reason) for refused in dataset.quarantine]
-
-
-def _new_images(given: Sequence[Path]) -> _NewImages:
-    """The images in folders, then the files; those of a single folder are shown by their path below it, others as they
-    were given."""
-    found, folders = _NewImages(), [place for place in given if place.is_dir()]
-    if len(given) == 1 and folders:
-        found.add(from_folder(folders[0]), lambda path: path.relative_to(folders[0]).as_posix())
-        return found
-    for folder in folders:
-        found.add(from_folder(folder), str, f"{folder}{os.sep}")
-    items = [Item(place, str(place), None) for place in given if place not in folders]
-    if items:
-        found.add(image_dataset("new images", items, otherwise="None of the given files is a usable image"), str)
-    return found

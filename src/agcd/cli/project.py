@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +13,15 @@ from agcd.cli.options import (
     AddressOption,
     AllowOutsideOption,
     ClassLevelOption,
+    ColumnOption,
+    EncoderOption,
     EngineOption,
     FollowLinksOption,
     FormatOption,
     JsonOption,
+    LabelColumnOption,
+    LinkColumnOption,
+    PictureColumnOption,
     ProcessesOption,
     ProjectArgument,
     SetOption,
@@ -28,6 +33,7 @@ from agcd.cli.options import (
     tell_table,
     with_overrides,
     with_paths_read,
+    with_texts_read,
 )
 from agcd.errors import DataError
 from agcd.words import count, typed
@@ -38,9 +44,27 @@ if TYPE_CHECKING:
 
 def init(
     folder: ProjectArgument,
-    images: Annotated[Path, typer.Option(help="A folder (class folders are labels), a list of images, or an archive.")],
+    images: Annotated[
+        Path | None, typer.Option(help="A folder (class folders are labels), a list of images, or an archive.")
+    ] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="A table, a file with one text a line, or a folder of .txt files.")
+    ] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="A table whose rows are shown cell by cell; needs --embeddings.")
+    ] = None,
+    items: Annotated[Path | None, typer.Option(help="Items of the kind that --kind names.")] = None,
+    kind: Annotated[str | None, typer.Option(help="A kind of items that another package brings; with --items.")] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Vectors of the items (.npy, .npz, .parquet), by ids or in their order.")
+    ] = None,
     labels: Annotated[Path | None, typer.Option(help="CSV with path and label, in place of class folders.")] = None,
     classes: Annotated[int | None, typer.Option(help="Classes to look for, known and unknown together.")] = None,
+    encoder: EncoderOption = None,
+    column: ColumnOption = None,
+    label_column: LabelColumnOption = None,
+    picture_column: PictureColumnOption = None,
+    link_column: LinkColumnOption = None,
     class_level: ClassLevelOption = None,
     follow_links: FollowLinksOption = False,
     allow_outside: AllowOutsideOption = False,
@@ -48,20 +72,50 @@ def init(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a project from images: say what they were understood to be, and how healthy they are."""
+    """Make a project from images, texts or records: say what they were understood to be, and how healthy they are."""
     from agcd.app.project import Project
     from agcd.app.status import status_of
     from agcd.data.reading import SourceOptions
 
-    values = with_overrides({}, set_ or [])
-    options = SourceOptions(class_level, follow_links, allow_outside)
+    kind, source = one_source({"image": images, "text": texts, "record": records}, kind, items)
+    values = with_overrides({}, [*encoder_settings(encoder), *(set_ or [])])
+    options = SourceOptions(
+        class_level=class_level,
+        follow_links=follow_links,
+        allow_outside=allow_outside,
+        column=column,
+        label_column=label_column,
+        picture_column=picture_column,
+        link_column=link_column,
+    )
     lines: list[str] = []
     say = lines.append if as_json else print
-    with Project.create(folder, images, labels, classes, values, say, options, choosing(yes)) as project:
+    choose = choosing(yes)
+    with Project.create(folder, source, labels, classes, values, say, options, choose, kind, embeddings) as project:
         status = status_of(project)
     counts = ("n_images", "n_seeds", "n_classes", "n_test", "n_set_aside")
     facts = {"folder": folder, **{name: getattr(status, name) for name in counts}, "lines": lines}
     tell(as_json, facts, [f"next: agcd serve {folder} (or, without a browser, agcd train {folder})"])
+
+
+def one_source(given: Mapping[str, Path | None], kind: str | None, items: Path | None) -> tuple[str, Path]:
+    """The one source that was named, and the kind of its items."""
+    if (kind is None) != (items is None):
+        raise DataError("--kind and --items go together: one names the kind of items, the other where they are.")
+    found = {**given, **({kind: items} if kind is not None else {})}
+    named = [(name, path) for name, path in found.items() if path is not None]
+    if len(named) != 1:
+        raise DataError("One of --images, --texts and --records is expected: it says what the project is about.")
+    return named[0]
+
+
+def encoder_settings(encoder: str | None) -> list[str]:
+    """The settings that ``--encoder`` stands for: the name of an encoder, or a folder that holds one."""
+    if encoder is None:
+        return []
+    if not Path(encoder).is_dir():
+        return [f"backbone.name={encoder}"]
+    return ["backbone.name=bert", f"backbone.weights={Path(encoder).absolute()}"]
 
 
 def choosing(yes: bool) -> Choose:
@@ -131,13 +185,15 @@ def query(
     out: TableOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the images worth asking about as CSV, with an empty column for the labels."""
+    """Write the items worth asking about as CSV, with an empty column for the labels."""
     from agcd.app.answers import question_table
+    from agcd.app.export.row_tables import with_contents
     from agcd.app.model import ask
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        tell_table(as_json, "questions", question_table(ask(project, n), project.paths), out, "csv")
+        table = with_contents(project, question_table(ask(project, n), project.paths))
+        tell_table(as_json, "questions", table, out, "csv")
 
 
 def status(folder: ProjectArgument, as_json: JsonOption = False) -> None:
@@ -159,29 +215,36 @@ def status(folder: ProjectArgument, as_json: JsonOption = False) -> None:
 
 def predict(
     folder: ProjectArgument,
-    new_images: Annotated[list[Path], typer.Argument(help="Folders and image files; - reads paths, one a line.")],
+    new_items: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="NEW...", help="Folders and files as in init; - reads paths of images, or texts, one a line."
+        ),
+    ],
     out: TableOption = None,
     format_: FormatOption = None,
     null: Annotated[
-        bool, typer.Option("-0", "--null", help="Paths that are read end in NUL, as of find -print0.")
+        bool, typer.Option("-0", "--null", help="Paths or texts that are read end in NUL, as of find -print0.")
     ] = False,
     engine: EngineOption = "local",
     address: AddressOption = None,
     processes: ProcessesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Name the classes of new images."""
-    from agcd.app.model import predict as predict_images
+    """Name the classes of new images, texts or embeddings."""
+    from agcd.app.model import predict as predict_items
+    from agcd.app.new_items import takes_texts
     from agcd.app.project import Project
     from agcd.engine import open_engine
 
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes)
-        table = predict_images(project, with_paths_read(new_images, null))
+        given = with_texts_read(new_items, null) if takes_texts(project) else with_paths_read(new_items, null)
+        table, name = predict_items(project, given), project.kind.name
     n_problems = sum(problem is not None for problem in table["problem"])
     if n_problems:
-        print(f"{count(n_problems, 'image')} could not be used: 'problem' says why", file=sys.stderr)
-    tell_table(as_json, "images", table, out, format_)
+        print(f"{count(n_problems, name)} could not be used: 'problem' says why", file=sys.stderr)
+    tell_table(as_json, f"{name}s", table, out, format_)
 
 
 def report(
@@ -201,7 +264,9 @@ def report(
 def export(
     folder: ProjectArgument,
     out: Annotated[Path, typer.Option(help="Folder for labels, predictions and the classifier.")],
-    onnx: Annotated[bool, typer.Option("--onnx", help="Also write model.onnx, from pixels to class names.")] = False,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Also write model.onnx, to class names from pixels or embeddings.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write labels and predictions (CSV, JSONL, Parquet, COCO, FiftyOne, Label Studio) and the classifier."""
@@ -216,18 +281,19 @@ def export(
 def sort(
     folder: ProjectArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="New or empty folder, or one sorted into before.")],
-    how: Annotated[str, typer.Option(help="copy, link (hard links: no space, one disk) or symlink.")] = "copy",
+    how: Annotated[
+        str, typer.Option(help="copy, or of pictures link (hard links: no space, one disk) or symlink.")
+    ] = "copy",
     only_checked: Annotated[
-        bool, typer.Option("--only-checked", help="Only pictures whose class a person said or accepted.")
+        bool, typer.Option("--only-checked", help="Only items whose class a person said or accepted.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Sort the pictures into a folder per class; the originals stay as they are, and running again updates."""
+    """Sort the items into a folder per class; the originals stay as they are, and running again updates."""
     from agcd.app.export.folders import checked_way, sort_into_folders
     from agcd.app.project import Project
 
     with Project.open(folder) as project:
-        done = sort_into_folders(
-            project, out, checked_way(how), only_checked=only_checked, progress=every_second("pictures")
-        )
+        way, told = checked_way(how, project.kind), every_second(project.kind.nouns)
+        done = sort_into_folders(project, out, way, only_checked=only_checked, progress=told)
     tell(as_json, plain_value(done) | {"sentence": done.sentence()}, [done.sentence()])

@@ -116,7 +116,7 @@ def change(**values: Any) -> Any:
 
 
 DAMAGE: dict[str, tuple[Any, str]] = {
-    "a newer format": (change(format=3), "format 3"),
+    "a newer format": (change(format=4), "format 4"),
     "no classes": (lambda facts: facts.pop("classes"), "does not describe a classifier"),
     "classes of another kind": (change(classes=[1]), "does not describe a classifier"),
     "too few classes": (lambda facts: facts["classes"].pop(), "3 are named"),

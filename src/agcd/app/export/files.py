@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from agcd.app.answers import Answer, Told, write_answers
+from agcd.app.embeddings import has_given_embeddings
 from agcd.app.export.coco import to_coco
 from agcd.app.export.fiftyone import to_fiftyone
 from agcd.app.export.label_studio import labelling_config, to_label_studio
 from agcd.app.export.model_card import MODEL_CARD, model_card
 from agcd.app.export.row_tables import Table, as_csv, as_jsonl, as_parquet, label_table, prediction_table
+from agcd.app.kinds import ItemKind
 from agcd.app.project import Project
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.classes import NO_CLASS, ClassInfo
-from agcd.data.label_studio import read_label_studio
+from agcd.data.label_studio import IMAGE as PICTURE
+from agcd.data.label_studio import TEXT, read_label_studio
 from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_write
 from agcd.run_files import MODEL, checked
@@ -43,9 +46,9 @@ def export_all(project: Project, out: Path, *, onnx: bool = False) -> list[Path]
         require_onnx()
     content, files = _Content(project, project.trained_snapshot()), []
     classifier = _classifier(project, content.snapshot)
-    for name, chunks in _LIGHT.items():
+    for name in light_files(project.kind):
         with atomic_write(out / name) as aside, aside.open("wb") as handle:
-            handle.writelines(chunks(content))
+            handle.writelines(_LIGHT[name](content))
         files.append(out / name)
     files += write_classifier(out, classifier)
     if onnx:
@@ -66,12 +69,14 @@ def file_chunks(project: Project, name: str, snapshot: Snapshot | None = None) -
     """``export_file`` piece by piece: of a million images the tasks for Label Studio are hundreds of megabytes."""
     if name not in _LIGHT:
         raise DataError(f"There is no export called {name!r}.{did_you_mean(name, _LIGHT)}")
+    if name not in light_files(project.kind):
+        raise DataError(f"{name} lists picture files, and {project.kind.nouns} are none: take labels.jsonl instead.")
     return iter(_LIGHT[name](_Content(project, snapshot or project.snapshot())))
 
 
-def light_files() -> tuple[str, ...]:
-    """The files that are made on demand, without torch."""
-    return tuple(_LIGHT)
+def light_files(kind: ItemKind | None = None) -> tuple[str, ...]:
+    """The files that are made on demand, without torch: of a project of this ``kind``, or of any."""
+    return tuple(name for name in _LIGHT if kind is None or not kind.file_ending or name not in _OF_FILES)
 
 
 def tell_label_studio(project: Project, file: Path, who: str = "label-studio") -> dict[str, Told]:
@@ -83,7 +88,7 @@ def tell_label_studio(project: Project, file: Path, who: str = "label-studio") -
     row_of = {path: row for row, path in enumerate(project.paths)}
     answered = {row for row, event in project.labels().answers() if event.kind != "accept"}
     answers: dict[str, list[Answer]] = {}
-    for said in read_label_studio(file, project.paths, who):
+    for said in read_label_studio(file, project.paths, who, project.kind.name):
         if said.is_news or row_of[said.path] not in answered:
             answers.setdefault(said.who, []).append(Answer(row_of[said.path], said.label))
     with project.store.transaction():
@@ -132,6 +137,7 @@ class _Content:
             self.open_names,
             project.images.name,
             f"agcd round {n_finished - 1}",
+            self._text_of if project.kind.file_ending else None,
         )
         before = b"["
         while chunk := list(islice(tasks, _TASKS_PER_CHUNK)):
@@ -139,13 +145,19 @@ class _Content:
             before = b",\n"
         yield b"]\n" if before != b"[" else b"[]\n"
 
+    def _text_of(self, row: int) -> str:
+        """What Label Studio shows of a row that is no file."""
+        kind, content = self.project.kind, self.project.contents()[row]
+        shown = kind.shown(content)
+        return (kind.excerpt(content) if shown.cells else shown.text) or self.project.paths[row]
+
     @property
     def open_names(self) -> list[str]:
         """The names that take answers."""
         return [info.name for info in self.classes if not info.retired]
 
     def label_studio_config(self) -> bytes:
-        return labelling_config(self.open_names).encode()
+        return labelling_config(self.open_names, TEXT if self.project.kind.file_ending else PICTURE).encode()
 
 
 def _json(value: Any) -> bytes:
@@ -164,10 +176,12 @@ _LIGHT: dict[str, Callable[[_Content], Iterable[bytes]]] = {
     "labels.label-studio.json": _Content.label_studio,
     "label-studio-config.xml": lambda content: [content.label_studio_config()],
 }
+_OF_FILES = frozenset({"labels.coco.json", "labels.fiftyone.json"})
+"""What lists picture files, and nothing else."""
 
 
 def _classifier(project: Project, snapshot: Snapshot) -> Any:
-    from agcd.app.export.classifier import NamedSlot, classifier_of_run
+    from agcd.app.export.classifier import NamedSlot, classifier_of_run, vector_classifier_of_run
 
     is_named = (snapshot.owner_of_slot != NO_CLASS).tolist()
     slots = [
@@ -175,4 +189,9 @@ def _classifier(project: Project, snapshot: Snapshot) -> Any:
         for (name, is_new), named in zip(snapshot.slot_names, is_named, strict=True)
     ]
     run = project.checked_run(snapshot.n_finished - 1)
-    return classifier_of_run(checked(run, MODEL), project.config.backbone, slots)
+    model, config = checked(run, MODEL), project.config.backbone
+    if has_given_embeddings(project.store):
+        return vector_classifier_of_run(model, None, slots)
+    if project.kind.file_ending:
+        return vector_classifier_of_run(model, config, slots)
+    return classifier_of_run(model, config, slots)

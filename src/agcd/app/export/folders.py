@@ -1,4 +1,5 @@
-"""The pictures of a project in one folder per class: copies or links beside the originals, which are never touched.
+"""The items of a project in one folder per class: copies of pictures or links to them, beside the originals, which are
+never touched, and a file of its own for every text or record.
 
 ``sorted.csv`` in the folder lists what was put there, and only what it lists is ever moved or removed. It is written
 before the first file (with all that is about to be made) and after the last, so that a sort that was broken off is
@@ -15,13 +16,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-from agcd.app.export.safe_names import FORBIDDEN, folded, folder_names, free_name, safe_file_name, safe_name
+from agcd.app.create import read_source_path
+from agcd.app.export.safe_names import (
+    FORBIDDEN,
+    folded,
+    folder_names,
+    free_name,
+    safe_file_name,
+    safe_name,
+    safe_place_name,
+)
 from agcd.app.image_paths import picture_path
+from agcd.app.kinds import IMAGE, ItemKind, kind_named
 from agcd.app.labels import How
 from agcd.app.project import Project
 from agcd.app.snapshot import NO_GROUP, SOURCES, Snapshot
@@ -31,9 +42,10 @@ from agcd.io import storage_error
 from agcd.words import count
 
 Way = Literal["copy", "link", "symlink"]
-"""How a picture comes into its folder: a copy, a hard link (one file under two names) or a symbolic link."""
+"""How a picture comes into its folder: a copy, a hard link (one file under two names) or a symbolic link; of what is no
+file a copy is made."""
 Progress = Callable[[int, int], None]
-"""Called with how many pictures are done, and how many there are."""
+"""Called with how many items are done, and how many there are."""
 WAYS: tuple[Way, ...] = get_args(Way)
 MANIFEST, UNNAMED, JUNK = "sorted.csv", "_unnamed", "_junk"
 _HIDDEN = ".sorted."
@@ -42,12 +54,12 @@ _PART, _LOCK = f"{_HIDDEN}part", f"{_HIDDEN}lock"
 _COLUMNS = ("file", "path", "class", "by", "certainty", "how")
 _CLASS_BY = (SOURCES.index("human"), SOURCES.index("page"))
 _EVERY = 20
-"""Pictures between two words about the progress."""
+"""Items between two words about the progress."""
 
 
 @dataclass(frozen=True)
 class Sorted:
-    """What a sort made of the pictures."""
+    """What a sort made of the items."""
 
     out: Path
     n_classes: int = 0
@@ -55,9 +67,11 @@ class Sorted:
     n_unnamed: int = 0
     n_junk: int = 0
     n_missing: int = 0
-    """Pictures whose file is no longer where it was scanned."""
+    """Items whose file is no longer where it was scanned."""
     n_copied: int = 0
     """Copied although links were wanted: the folder lies on another disk, or on one without links."""
+    noun: str = "picture"
+    """What an item is called."""
 
     def sentence(self) -> str:
         """All of it, and where it lies."""
@@ -68,14 +82,14 @@ class Sorted:
         return self._told("")
 
     def _told(self, where: str) -> str:
-        parts = [f"{count(self.n_named, 'picture')} in {count(self.n_classes, 'class')}"]
+        parts = [f"{count(self.n_named, self.noun)} in {count(self.n_classes, 'class')}"]
         parts += [f"{n:,} {words}" for n, words in ((self.n_unnamed, "without a name"), (self.n_junk, "junk")) if n]
         told = f"{', '.join(parts)}{where}."
         if self.n_copied:
             were = "was" if self.n_copied == 1 else "were"
-            told += f" {count(self.n_copied, 'picture')} {were} copied, because no link can be made there."
+            told += f" {count(self.n_copied, self.noun)} {were} copied, because no link can be made there."
         if self.n_missing:
-            told += f" {count(self.n_missing, 'picture')} could not be found or read."
+            told += f" {count(self.n_missing, self.noun)} could not be found or read."
         return told
 
 
@@ -96,7 +110,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A picture and the folder that it belongs into."""
+    """An item and the folder that it belongs into."""
 
     path: str
     folder: str
@@ -112,43 +126,52 @@ def sort_into_folders(
     *,
     only_checked: bool = False,
     progress: Progress = lambda done, total: None,
-    snapshot: Snapshot | None = None,
 ) -> Sorted:
-    """Put every usable picture into ``out/<its class>/``, and bring what lies there from before up to date.
+    """Put every usable item into ``out/<its class>/``, and bring what lies there from before up to date.
 
     Parameters
     ----------
-    only_checked : only pictures of which a person said or accepted what they are
-    snapshot : the moment that decides; by default the present one
+    only_checked : only items of which a person said or accepted what they are
     """
     out = Path(os.path.abspath(out))
+    _check_way(how, project.kind)
     _check_places(project, out)
-    wanted = _wanted(project, snapshot or present_moment(project), only_checked)
-    with _alone_in(out):
-        find = partial(picture_path, images=project.images, folder=project.folder)
-        return _Sorting(find, out, how).run(wanted, progress)
+    wanted = _wanted(project, _present_moment(project), only_checked)
+    with _alone_in(out, project.kind):
+        return replace(_Sorting(_originals(project), out, how).run(wanted, progress), noun=project.kind.noun)
 
 
-def checked_way(how: str) -> Way:
+def checked_way(how: str, kind: ItemKind | None = None) -> Way:
     """A way that somebody typed."""
     for way in WAYS:
         if how == way:
             return way
-    raise ConfigError(f"Pictures cannot be sorted by {how!r}.{did_you_mean(how, WAYS)}")
+    nouns = (kind or kind_named(IMAGE)).nouns
+    raise ConfigError(f"{nouns.capitalize()} cannot be sorted by {how!r}.{did_you_mean(how, WAYS)}")
 
 
-def present_moment(project: Project) -> Snapshot:
-    """The present names; what cache/ has lost is read from the last run, so that no picture loses its class."""
+def _check_way(how: Way, kind: ItemKind) -> None:
+    if kind.file_ending and how != "copy":
+        raise ConfigError(
+            f"{kind.nouns.capitalize()} are no files that a link could lead to: sort them with --how copy."
+        )
+
+
+def _present_moment(project: Project) -> Snapshot:
+    """The present names; what cache/ has lost is read from the last run, so that none loses its class."""
     return project.trained_snapshot() if project.n_finished else project.snapshot()
 
 
 def _check_places(project: Project, out: Path) -> None:
     """Originals stay safe: neither folder lies in the other, and foreign files are not mixed with ours."""
-    if not project.images.is_dir():
-        raise DataError(f"There is no folder {project.images}: set 'images' in agcd.toml to its new place.")
-    images, place = project.images.resolve(), out.resolve()
-    if place.is_relative_to(images) or images.is_relative_to(place):
-        raise DataError(f"{out} and the pictures in {project.images} lie in one another: choose another folder.")
+    are_files, nouns = not project.kind.file_ending, project.kind.nouns
+    source = project.images if are_files else read_source_path(project.folder)
+    if are_files and not source.is_dir():
+        raise DataError(f"There is no folder {source}: set 'images' in agcd.toml to its new place.")
+    originals, place = source.resolve(), out.resolve()
+    is_folder = are_files or source.is_dir()  # a table beside which our files lie takes no harm
+    if is_folder and (place.is_relative_to(originals) or originals.is_relative_to(place)):
+        raise DataError(f"{out} and the {nouns} in {source} lie in one another: choose another folder.")
     if out.exists() and not out.is_dir():
         raise DataError(f"{out} is a file: choose a folder.")
     is_empty = not out.exists() or all(found.name.startswith(_HIDDEN) for found in out.iterdir())
@@ -157,20 +180,21 @@ def _check_places(project: Project, out: Path) -> None:
 
 
 @contextmanager
-def _alone_in(out: Path) -> Iterator[None]:
+def _alone_in(out: Path, kind: ItemKind) -> Iterator[None]:
     """Two at once would take each other's files for foreign ones."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with FileLock(out / _LOCK, timeout=0):
             yield
     except Timeout:
-        raise DataError(f"Pictures are being sorted into {out} already: wait until that is done.") from None
+        doing = f"{kind.nouns.capitalize()} are being sorted into {out} already"
+        raise DataError(f"{doing}: wait until that is done.") from None
     except OSError as error:
         raise storage_error(out, error) from error
 
 
 def _wanted(project: Project, snapshot: Snapshot, only_checked: bool) -> list[_Wanted]:
-    """Every picture with its folder, by row."""
+    """Every item with its folder, by row."""
     rows = snapshot.labels.present_rows
     says, certainty = snapshot.says(rows), snapshot.p_right(rows)
     is_junk = snapshot.labels.how(rows) == How.JUNK
@@ -193,11 +217,72 @@ def _folders(snapshot: Snapshot) -> list[str]:
     return [*classes, *(f"{UNNAMED}/{safe_name(name)}" for name in snapshot.names[n_classes:])]
 
 
+class _Originals(Protocol):
+    """What is sorted, by the path of each item."""
+
+    def name(self, path: str) -> tuple[str, str]:
+        """The name of its file: what stands before the ending, and the ending."""
+        ...
+
+    def is_there(self, path: str) -> bool: ...
+
+    def copy(self, path: str, part: Path) -> None: ...
+
+    def link(self, path: str, part: Path, how: Way) -> bool:
+        """Whether a link could be made."""
+        ...
+
+
+class _Files:
+    """Pictures, which are files already."""
+
+    def __init__(self, find: Callable[[str], Path]) -> None:
+        self.find = find
+
+    def name(self, path: str) -> tuple[str, str]:
+        return safe_file_name(path)
+
+    def is_there(self, path: str) -> bool:
+        source = self.find(path)
+        return source.is_file() and os.access(source, os.R_OK)
+
+    def copy(self, path: str, part: Path) -> None:
+        shutil.copy2(self.find(path), part)
+
+    def link(self, path: str, part: Path, how: Way) -> bool:
+        return _linked(self.find(path), part, how)
+
+
+class _Contents:
+    """Texts and records, whose files are made of what the project holds."""
+
+    def __init__(self, kind: ItemKind, content_of: Mapping[str, str]) -> None:
+        self.kind, self.content_of = kind, content_of
+
+    def name(self, path: str) -> tuple[str, str]:
+        return safe_place_name(path, self.kind.file_ending)
+
+    def is_there(self, path: str) -> bool:
+        return path in self.content_of
+
+    def copy(self, path: str, part: Path) -> None:
+        part.write_text(self.kind.as_file(self.content_of[path]), encoding="utf-8", errors="replace", newline="\n")
+
+    def link(self, path: str, part: Path, how: Way) -> bool:
+        return False
+
+
+def _originals(project: Project) -> _Originals:
+    if project.kind.file_ending:
+        return _Contents(project.kind, dict(zip(project.paths, project.contents(), strict=False)))
+    return _Files(partial(picture_path, images=project.images, folder=project.folder))
+
+
 class _Sorting:
     """One sort into one folder."""
 
-    def __init__(self, find: Callable[[str], Path], out: Path, how: Way) -> None:
-        self.find, self.out, self.how = find, out, how
+    def __init__(self, originals: _Originals, out: Path, how: Way) -> None:
+        self.originals, self.out, self.how = originals, out, how
         self._sound: set[Path] = set()
         """Folders that were seen to lie in ``out``."""
 
@@ -227,9 +312,9 @@ class _Sorting:
         return self._counted(made, len(done) - len(made))
 
     def _plan(self, wanted: Sequence[_Wanted], before: Mapping[str, Sequence[_Entry]]) -> list[_Entry]:
-        """A place for every picture: where it lies already, or one that neither we nor anybody else has taken."""
+        """A place for every item: where it lies already, or one that neither we nor anybody else has taken."""
         listed = {folded(entry.file) for entries in before.values() for entry in entries}
-        names = _TakenNames(self.out, listed)
+        names = _TakenNames(self.out, listed, self.originals.name)
         planned = []
         for one in wanted:
             kept = _kept(one, before.get(one.path, ()))
@@ -242,18 +327,17 @@ class _Sorting:
         return os.path.lexists(self.out / entry.file)
 
     def _put(self, entry: _Entry, stale: Sequence[_Entry]) -> _Entry:
-        """Have a picture where it belongs, and nowhere else; ``how`` says how it got there, and is empty if it could
+        """Have an item where it belongs, and nowhere else; ``how`` says how it got there, and is empty if it could
         not."""
         if entry.how == self.how:
             self._remove(stale)
             return entry
-        source, place = self.find(entry.path), self.out / entry.file
-        has_source = source.is_file() and os.access(source, os.R_OK)
+        place, has_source = self.out / entry.file, self.originals.is_there(entry.path)
         # Without the original, whatever was made of it is worth keeping.
         fitting = [old for old in stale if self._is_there(old) and (old.how == self.how or not has_source)]
         if entry.how or not fitting:
             self._remove(stale)
-            return replace(entry, how=self._make(source, place, entry.how) if has_source else entry.how)
+            return replace(entry, how=self._make(entry, place) if has_source else entry.how)
         self._move(fitting[0], place)
         self._remove([old for old in stale if folded(old.file) != folded(entry.file)])
         return replace(entry, how=fitting[0].how)
@@ -264,17 +348,17 @@ class _Sorting:
         os.replace(self.out / old.file, place)
         _remove_empty((self.out / old.file).parent, self.out)
 
-    def _make(self, source: Path, place: Path, before: str) -> str:
-        """Make one file, aside first: it is whole, or not there. Returns how it was made; ``before`` is how one that
+    def _make(self, entry: _Entry, place: Path) -> str:
+        """Make one file, aside first: it is whole, or not there. Returns how it was made; ``entry`` says how one that
         is there was."""
         part, how = self.out / _PART, self.how
         self._make_folder(place.parent)
         try:
-            if how == "copy" or not _linked(source, part, how):
-                if before == "copy":
-                    return before  # made when no link could be made either
+            if how == "copy" or not self.originals.link(entry.path, part, how):
+                if entry.how == "copy":
+                    return entry.how  # made when no link could be made either
                 how = "copy"
-                shutil.copy2(source, part)
+                self.originals.copy(entry.path, part)
             os.replace(part, place)
         finally:
             part.unlink(missing_ok=True)  # also after a rename: between two names of one file it does nothing
@@ -310,28 +394,28 @@ class _Sorting:
 class _TakenNames:
     """The names in each folder that a new file may not have."""
 
-    def __init__(self, out: Path, listed: set[str]) -> None:
-        self.out, self._names = out, defaultdict[str, set[str]](set)
+    def __init__(self, out: Path, listed: set[str], name: Callable[[str], tuple[str, str]]) -> None:
+        self.out, self.name, self._names = out, name, defaultdict[str, set[str]](set)
         for file in listed:
-            folder, _, name = file.rpartition("/")
-            self._names[folder].add(name)
+            folder, _, own = file.rpartition("/")
+            self._names[folder].add(own)
         self._looked_at: set[str] = set()
 
     def take(self, one: _Wanted, own: Sequence[_Entry]) -> str:
-        """A free place for a picture, which is then taken; where its ``own`` file lies does not stand in its way."""
+        """A free place for an item, which is then taken; where its ``own`` file lies does not stand in its way."""
         key = folded(one.folder)
         if one.folder not in self._looked_at:
             self._looked_at.add(one.folder)
             place = self.out / one.folder
             self._names[key].update(folded(found) for found in (os.listdir(place) if place.is_dir() else ()))
         ours = {folded(entry.file).removeprefix(f"{key}/") for entry in own}
-        found = free_name(*safe_file_name(one.path), self._names[key] - ours if ours else self._names[key])
+        found = free_name(*self.name(one.path), self._names[key] - ours if ours else self._names[key])
         self._names[key].add(folded(found))
         return f"{one.folder}/{found}"
 
 
 def _kept(one: _Wanted, entries: Sequence[_Entry]) -> _Entry | None:
-    """Where a picture lies in the right folder already."""
+    """Where an item lies in the right folder already."""
     return next((entry for entry in entries if entry.file.rpartition("/")[0] == one.folder), None)
 
 
@@ -356,7 +440,7 @@ def _remove_empty(folder: Path, out: Path) -> None:
 
 
 def _read_manifest(out: Path) -> dict[str, list[_Entry]]:
-    """What was put into the folder before, by the path of the picture."""
+    """What was put into the folder before, by the path of the item."""
     found: defaultdict[str, list[_Entry]] = defaultdict(list)
     if (out / MANIFEST).is_file():
         for number, cells in read_table(out / MANIFEST, ("file", "path", "how")):

@@ -1,4 +1,4 @@
-"""The classifier as one ONNX file, from pixels to named classes, for programs without torch."""
+"""The classifier as one ONNX file, from pixels or embeddings to named classes, for programs without torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from agcd.app.export.classifier import Classifier, describe
+from agcd.app.export.classifier import SlotClassifier, describe
 from agcd.errors import AgcdError, ConfigError
 from agcd.features.onnx_graph import to_onnx
 from agcd.io import atomic_write
@@ -22,17 +22,18 @@ _TOLERANCE = 1e-3
 _KEPT_FACTS = ("format", "agcd_version", "model_id", "classes", "preprocessing")
 
 
-def write_onnx(path: Path, classifier: Classifier) -> None:
+def write_onnx(path: Path, classifier: SlotClassifier) -> None:
     """One file that maps ``image`` to ``probabilities``, ``slot`` and ``class``; it is tried before it is written.
 
-    ``image`` is uint8 (n, size, size, 3): at least one test view, in RGB. ``probabilities`` is float32 (n, K), ``slot``
+    ``image`` is uint8 (n, size, size, 3): at least one test view, in RGB; of texts and of given embeddings the input is
+    ``embedding``, float32 (n, dim), and their encoder is not in the file. ``probabilities`` is float32 (n, K), ``slot``
     int64 (n,) and ``class`` strings (n,), the name of the most probable slot. Metadata tell names and preprocessing.
     """
     onnx = require_onnx()
     n_bytes = sum(tensor.nbytes for tensor in classifier.state_dict().values())
     if n_bytes > _LARGEST:
         raise ConfigError(f"The model has {n_bytes / 1e9:.1f} GB: one ONNX file holds less than 2.")
-    model = to_onnx(classifier, classifier.image_size, "image", ["probabilities"])
+    model = to_onnx(classifier, classifier.sample(2), classifier.input_name, ["probabilities"])
     _add_outputs(onnx, model, [slot.name for slot in classifier.slots])
     _describe(onnx, model, classifier)
     onnx.checker.check_model(model, full_check=True)
@@ -71,7 +72,7 @@ def _add_outputs(onnx: Any, model: Any, names: list[str]) -> None:
     model.opset_import.append(helper.make_opsetid("ai.onnx.ml", ML_OPSET))
 
 
-def _describe(onnx: Any, model: Any, classifier: Classifier) -> None:
+def _describe(onnx: Any, model: Any, classifier: SlotClassifier) -> None:
     """Facts into the metadata; the exporter's notes go, for they name files of this machine."""
     del model.graph.value_info[:]
     for part in (model, model.graph, *model.graph.node, *model.graph.initializer, *model.graph.input):
@@ -82,20 +83,20 @@ def _describe(onnx: Any, model: Any, classifier: Classifier) -> None:
         value.type.tensor_type.shape.dim[0].dim_param = "n"
     model.graph.name = "agcd"
     facts = describe(classifier)
-    texts = {name: facts[name] for name in _KEPT_FACTS} | {"backbone": classifier.config.name}
+    prefix = {name: facts[name]["name"] for name in ("backbone", "encoder") if name in facts}
+    texts = {name: facts[name] for name in _KEPT_FACTS} | prefix
     onnx.helper.set_model_props(
         model, {f"agcd.{name}": value if isinstance(value, str) else json.dumps(value) for name, value in texts.items()}
     )
 
 
-def _check_against_torch(content: bytes, classifier: Classifier) -> None:
+def _check_against_torch(content: bytes, classifier: SlotClassifier) -> None:
     """A file that would predict something else than the classifier is not worth writing."""
-    size = classifier.image_size
-    images = np.random.default_rng(0).integers(0, 256, (3, size, size, 3), dtype=np.uint8)
+    inputs = classifier.sample(3)
     session = import_module("onnxruntime").InferenceSession(content, providers=["CPUExecutionProvider"])
-    (found,) = session.run(["probabilities"], {"image": images})
+    (found,) = session.run(["probabilities"], {classifier.input_name: inputs.numpy()})
     with torch.inference_mode():
-        expected = classifier(torch.from_numpy(images)).numpy()
+        expected = classifier(inputs).numpy()
     worst = float(np.abs(found - expected).max())
     if not worst < _TOLERANCE:
         raise AgcdError(f"The ONNX file was not written: its probabilities differ from the model's by {worst:.2g}.")

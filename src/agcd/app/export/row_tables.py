@@ -1,4 +1,4 @@
-"""What a project says of its images, as columns: the same names in every file and command.
+"""What a project says of its rows, as columns: the same names in every file and command.
 
 docs/project.md explains the columns. The tables need no torch.
 """
@@ -26,7 +26,7 @@ def label_table(project: Project, snapshot: Snapshot) -> Table:
     labels = snapshot.labels
     found = [(row, event) for row, event in labels.answers() if event.kind not in ("accept", "remove")]
     infos = [labels.registry.resolve(event.class_id) if event.class_id else None for _, event in found]
-    return {
+    table: Table = {
         "row": [row for row, _ in found],
         "path": [project.paths[row] for row, _ in found],
         "split": ["test" if project.is_test[row] else "train" for row, _ in found],
@@ -37,10 +37,11 @@ def label_table(project: Project, snapshot: Snapshot) -> Table:
         "source": [event.source for _, event in found],
         "at": [event.at for _, event in found],
     }
+    return with_contents(project, table)
 
 
 def prediction_table(project: Project, snapshot: Snapshot) -> Table:
-    """Every usable image with its class: a person's, else one accepted by page, else what the answers say, else the
+    """Every usable row with its class: a person's, else one accepted by page, else what the answers say, else the
     model's; junk and what was removed are left out.
 
     Probability, margin and slot are the model's in any case, and empty before the first training; certainty is the
@@ -65,11 +66,18 @@ def prediction_table(project: Project, snapshot: Snapshot) -> Table:
         "margin": stored["margin"],
         "slot": stored["slot"],
     }
-    return {column: values.to_pylist() for column, values in columns.items()}
+    return with_contents(project, {column: values.to_pylist() for column, values in columns.items()})
+
+
+def with_contents(project: Project, table: Table) -> Table:
+    """``table`` with what its rows hold behind their path, where they are no files."""
+    contents = project.contents()
+    held = project.kind.columns([contents[row] for row in table["row"]])
+    return {"row": table["row"], "path": table["path"], **held, **table}
 
 
 def _model_says(project: Project, snapshot: Snapshot) -> pa.Table:
-    """What the last model says of every usable image, by row."""
+    """What the last model says of every usable row, by row."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

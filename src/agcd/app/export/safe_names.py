@@ -42,6 +42,13 @@ def safe_file_name(path: str) -> tuple[str, str]:
     return safe_name(name.removesuffix(ending)), safe_name(f"x{ending}")[1:]
 
 
+def safe_place_name(place: str, ending: str) -> tuple[str, str]:
+    """The name of a file that is made of what is at ``place``: a file keeps its own, anything else (an id, a line of a
+    table) is the whole name."""
+    name = PurePath(place).name if place.endswith(ending) else place
+    return safe_name(name.removesuffix(ending)), ending
+
+
 def folded(name: str) -> str:
     """Equal for names that a file system without upper and lower case takes for one."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
