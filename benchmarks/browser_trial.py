@@ -1,6 +1,6 @@
 """A practitioner's whole job in a real browser, by keyboard alone: how many keys and seconds, and what is right then.
 
-    python benchmarks/browser_trial.py --data DIR [--seeds 1] [--answers 60] [--classes 20] [--pictures 464]
+    python benchmarks/browser_trial.py --data DIR|texts.csv [--seeds 1] [--answers 60] [--classes 20] [--pictures 464]
 
 ``agcd init`` and ``agcd serve`` on a flat folder (8 known classes by 5 labels each, as `agcd bench person` draws them),
 then Chromium: live questions, then the review, page by page, to "All … checked". Every key is one that a person would
@@ -46,6 +46,8 @@ class Trial:
         self.known = set(drawn.pool.known)
         self.card: dict[str, Any] = {}
         self.path_of: dict[int, str] = {}
+        is_text = drawn.pool.texts is not None
+        self.shown, self.words = (".viewer", "aria-label") if is_text else (".viewer img", "alt")
         page.on("response", self._hear)
 
     def _hear(self, response: Response) -> None:
@@ -65,9 +67,9 @@ class Trial:
 
     def wait_for_question(self, timeout: float = NEXT_MS) -> int:
         """The row of the question, once it can be answered."""
-        picture = self.page.locator(".card:not(.is-waiting) .viewer img")
-        expect(picture).to_have_attribute("alt", re.compile(r"^Picture \d+: which"), timeout=timeout)
-        return int(re.findall(r"\d+", picture.get_attribute("alt") or "")[0])
+        shown = self.page.locator(f".card:not(.is-waiting) {self.shown}")
+        expect(shown).to_have_attribute(self.words, re.compile(r"^\w+ \d+: which"), timeout=timeout)
+        return int(re.findall(r"\d+", shown.get_attribute(self.words) or "")[0])
 
     def answer(self) -> None:
         row = self.wait_for_question()
@@ -79,9 +81,10 @@ class Trial:
             self.type_name(name, "/" if name in self.known else "n")
         began = time.perf_counter()
         self.page.wait_for_function(
-            "row => { const shown = document.querySelector('.card:not(.is-waiting) .viewer img');"
-            " return shown && !shown.alt.startsWith(`Picture ${row}:`) && shown.alt.includes('which class'); }",
-            arg=row,
+            "([row, what, words]) => { const shown = document.querySelector(`.card:not(.is-waiting) ${what}`);"
+            " const said = shown?.getAttribute(words) ?? '';"
+            " return said.includes('which class') && !said.includes(` ${row}:`); }",
+            arg=[row, self.shown, self.words],
             timeout=NEXT_MS,
         )
         self.waits.append(time.perf_counter() - began)
@@ -178,7 +181,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--answers", type=int, default=60)
     parser.add_argument("--classes", type=int, default=20)
-    parser.add_argument("--pictures", type=int, default=464)
+    parser.add_argument("--pictures", type=int, default=464, help="rows that are drawn, whatever they are")
     given = parser.parse_args()
     backbone = make_config({}).backbone.model_copy(update={"trainable_blocks": 0, "views": 1})
     start = Start(given.classes, N_KNOWN, N_LABELS, given.pictures)

@@ -1,6 +1,6 @@
 """How fast the labelling page is with a million rows: the real server as a process of its own, asked over HTTP.
 
-    python benchmarks/page.py [--rows 1000000] [--requests 200] [--folder KEPT]
+    python benchmarks/page.py [--rows 1000000] [--texts] [--requests 200] [--folder KEPT]
 
 Every page is asked for right after an answer, so that nothing can be left over from the request before. CPU is what
 the server's threads spent on a request of the single client, which other work on the machine does not change much.
@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -62,7 +63,7 @@ class Task:
         return f"| {self.name} | {' | '.join(columns)} | {goal} | {'yes' if reached else 'no'} |"
 
 
-def tasks(n_rows: int) -> list[Task]:
+def tasks(n_rows: int, *, texts: bool) -> list[Task]:
     """Everything that a labelling page asks for."""
     live_goal = next((goal for most_rows, goal in LIVE_GOALS.items() if n_rows <= most_rows), max(LIVE_GOALS.values()))
     found = [
@@ -72,7 +73,7 @@ def tasks(n_rows: int) -> list[Task]:
         Task("answer, and the next live question", Client.answer_live, live_goal, is_frequent=True),
         Task("figures", lambda c: c.get("/api/v1/figures")),
         Task("review", lambda c: c.get("/api/v1/review", mode="class")),
-        Task("thumbnail", lambda c: c.send("GET", f"/image/{next(c.rows)}?size=160"), is_frequent=True),
+        _item() if texts else _thumbnail(),
         Task("undo", lambda c: c.change("/api/v1/undo")),
         Task("names", lambda c: c.get("/api/v1/names")),
     ]
@@ -93,10 +94,19 @@ def tasks(n_rows: int) -> list[Task]:
     found += [
         Task("grid, one class, uncertain", lambda c: c.get("/api/v1/grid", key=c.keys[0], order="uncertain")),
         Task("grid, chosen on the map", _selection),
+        _get("grid, a word searched", "/api/v1/grid", text="ea 1"),
         _get("map", "/api/v1/map"),
         _get("rounds", "/api/v1/rounds"),
     ]
     return found
+
+
+def _thumbnail() -> Task:
+    return Task("thumbnail", lambda c: c.send("GET", f"/image/{next(c.rows)}?size=160"), is_frequent=True)
+
+
+def _item() -> Task:
+    return Task("text at full length", lambda c: c.get(f"/api/v1/items/{next(c.rows)}"), is_frequent=True)
 
 
 def _get(name: str, path: str, **params: Any) -> Task:
@@ -173,12 +183,12 @@ def bare_commit(folder: Path, n: int) -> float:
     return statistics.median(times)
 
 
-def run(folder: Path, n_rows: int, n_requests: int) -> None:
+def run(folder: Path, n_rows: int, n_requests: int, *, texts: bool) -> None:
     """Measure everything with one client and with several, and print it."""
     atlas = open_round_view(folder, 0)
     assert atlas is not None
     rows = np.random.default_rng(1).permutation(atlas.order).tolist()
-    found = tasks(n_rows)
+    found = tasks(n_rows, texts=texts)
     with serving(folder) as served:
         names = ("cat", "dan", "eve", "fay")[:N_CLIENTS]
         clients = [Client(served, name, iter(rows[i::N_CLIENTS])) for i, name in enumerate(names)]
@@ -213,12 +223,14 @@ def print_table(found: list[Task], among: Task) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--texts", action="store_true", help="sentences in place of pictures")
     parser.add_argument("--requests", type=int, default=200, help="labels stored; a tenth for most pages")
     parser.add_argument("--folder", type=Path, help="keep the project here for the next run; default: deleted")
     given = parser.parse_args()
     with TemporaryDirectory(prefix="agcd-page-") as temporary:
         kept = given.folder.resolve() if given.folder else Path(temporary)
-        run(fresh_project(kept, given.rows, lambda line: print(line, file=sys.stderr)), given.rows, given.requests)
+        folder = fresh_project(kept, given.rows, partial(print, file=sys.stderr), texts=given.texts)
+        run(folder, given.rows, given.requests, texts=given.texts)
 
 
 if __name__ == "__main__":

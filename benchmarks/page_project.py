@@ -1,4 +1,4 @@
-"""A synthetic project of many rows: real records, real pictures, and a round of Gaussian clusters."""
+"""A synthetic project of many rows: real records, real pictures or texts, and a round of Gaussian clusters."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ from agcd.app.rounds import START, RoundView, top_of
 from agcd.app.store.events import LabelEvent, new_uid
 from agcd.app.store.queries import Question, add_query
 from agcd.app.store.store import Store
+from agcd.data.text_items import text_keys
 from agcd.io import digest_bytes, write_json
 from agcd.types import BoolArray, FloatArray, IntArray
 
 WIDTH, N_SLOTS, N_OLD = 384, 200, 100
 N_SEEDS, N_ANSWERS, N_ACCEPTED, N_QUESTIONS = 20_000, 4000, 2000, 200
+N_WORDS, MOST_WORDS = 5000, 25
 N_PICTURES = 1000
 """Different pictures; as many folders are links to the one that holds them, so that every row has a path of its own."""
 _BLOCK = 50_000
 Say = Callable[[str], None]
 
 
-def fresh_project(kept: Path, n_rows: int, say: Say) -> Path:
+def fresh_project(kept: Path, n_rows: int, say: Say, *, texts: bool = False) -> Path:
     """A project with the same records at every run; the costly part is made once."""
-    folder = kept / f"page-{n_rows}"
+    folder = kept / f"{'texts' if texts else 'page'}-{n_rows}"
     if not (folder / "made.db").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        make_project(folder, n_rows, say)
+        make_project(folder, n_rows, say, texts=texts)
         (folder / "project.db").rename(folder / "made.db")
     for name in ("project.db-wal", "project.db-shm"):
         (folder / name).unlink(missing_ok=True)
@@ -48,23 +50,42 @@ def fresh_project(kept: Path, n_rows: int, say: Say) -> Path:
     return folder
 
 
-def make_project(folder: Path, n_rows: int, say: Say) -> None:
+def make_project(folder: Path, n_rows: int, say: Say, *, texts: bool = False) -> None:
     """The project at ``folder``, as it is after base training, some answers and half a query."""
     rng = np.random.default_rng(0)
     started = time.perf_counter()
-    keys, paths = _pictures(folder / "images", n_rows, rng)
+    contents = sentences(n_rows, rng) if texts else []
+    keys, paths = _rows_of(contents) if texts else _pictures(folder / "images", n_rows, rng)
     is_test = np.arange(n_rows) % 20 == 19
-    (folder / "agcd.toml").write_text(to_toml({"images": "images", "n_slots": N_SLOTS}))
+    source = {"source": {"kind": "text"}} if texts else {}
+    (folder / "agcd.toml").write_text(to_toml({"images": "images", "n_slots": N_SLOTS, **source}))
     class_ids = [new_uid() for _ in range(N_OLD)]
     say(f"rows and pictures: {time.perf_counter() - started:.0f} s")
     seen = _round(folder, class_ids, is_test, rng, say)
     _run(folder / "runs" / "000", seen)
     started = time.perf_counter()
     with Store(folder / "making.db", create=True) as store, store.transaction():
-        store.add_rows(keys, paths, is_test)
+        store.add_rows(keys, paths, is_test, contents)
         _records(store, seen, class_ids, rng)
     (folder / "making.db").rename(folder / "project.db")
     say(f"records: {time.perf_counter() - started:.0f} s")
+
+
+def sentences(n: int, rng: np.random.Generator) -> list[str]:
+    """Made-up sentences of 4 to 24 words, with the word frequencies of a language (Zipf)."""
+    letters = np.array(list("etaoinshrdlucmfwyp"))
+    words = ["".join(rng.choice(letters, rng.integers(2, 10))) for _ in range(N_WORDS)]
+    places = np.minimum(rng.zipf(1.3, (n, MOST_WORDS)), N_WORDS) - 1
+    return [
+        " ".join(words[place] for place in row[:length]) + f" {number}"
+        for number, (row, length) in enumerate(
+            zip(places.tolist(), rng.integers(4, MOST_WORDS, n).tolist(), strict=True)
+        )
+    ]
+
+
+def _rows_of(contents: list[str]) -> tuple[list[str], list[str]]:
+    return list(text_keys(contents)), [f"made.csv:{row}" for row in range(len(contents))]
 
 
 def _pictures(root: Path, n_rows: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:

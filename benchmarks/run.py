@@ -43,6 +43,7 @@ SECTIONS = (
     Section("epoch", "A whole epoch"),
     Section("growth", "How training and features grow", picture="growth.png"),
     Section("extraction", "Features from images"),
+    Section("texts", "Features from texts"),
     Section("selection", "Questions over large pools", picture="selection-growth.png"),
     Section("query", "What a question costs"),
     Section("one_answer", "What one answer costs"),

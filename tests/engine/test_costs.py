@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +16,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from agcd.app import live_rows
 from agcd.config import Config, make_config
+from agcd.data.texts import from_texts
 from agcd.engine.costs import (
+    LIVE_ROWS,
+    LIVE_SHARE,
     Costs,
+    Embedding,
     Machine,
     Size,
     bytes_in_words,
@@ -27,10 +35,12 @@ from agcd.engine.costs import (
     selection_cells,
     size_of,
     table,
+    texts_per_second,
     to_json,
     what_if,
 )
 from agcd.engine.machine import from_json, machine_key, this_machine
+from agcd.engine.measure import measure_embedding
 from agcd.errors import ConfigError
 from agcd.io import read_json, write_json
 from agcd.strategies import list_strategies
@@ -210,7 +220,7 @@ def test_the_table_lines_up_settings_side_by_side() -> None:
     lines = table([("as set", costs), ("other", replace(costs, base_s=7200.0))]).splitlines()
     assert lines[0].split("  ")[-1] == "other"
     assert [line.split("  ")[0] for line in lines[1:]] == [what for what, _ in describe(costs)]
-    assert lines[4].split() == ["base", "training", "10", "min", "2.0", "h"]
+    assert lines[5].split() == ["base", "training", "10", "min", "2.0", "h"]
     assert len({line.index(cell) for line, cell in zip(lines[:3], ("as set", "1.0", "2.0"), strict=True)}) == 1
     assert to_json(costs)["total_s"] == 60 + 600 + 5 * 61
 
@@ -304,3 +314,57 @@ def test_renewing_measures_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert this_machine(config(), tmp_path, dim=64) == MACHINE
     assert this_machine(config(), tmp_path, dim=64, renew=True) == EMBEDDED
     assert from_json(read_json(path)) == EMBEDDED
+
+
+# --- texts -------------------------------------------------------------------------------------------------------
+
+
+READING = replace(EMBEDDED, embedding=Embedding(start_s=1.0, text_s=0.002, char_s=1e-5), neighbour_s=1e-9)
+SENTENCES = replace(SIZE, n_chars=100.0)
+
+
+def test_texts_are_embedded_once_and_stored_in_half_precision() -> None:
+    found = estimate(SENTENCES, config(), READING)
+    assert found.extraction_s == pytest.approx(1.0 + 1200 * (0.002 + 100 * 1e-5))
+    assert found.disk_bytes == estimate(SIZE, config(), EMBEDDED).disk_bytes + 1200 * 64 * 2
+    assert texts_per_second(SENTENCES, READING) == pytest.approx(1 / 0.003)
+    assert texts_per_second(SIZE, EMBEDDED) is None
+    off = estimate(SENTENCES, config(backbone={"cache": "off"}), READING)
+    assert off.extraction_s == found.extraction_s
+    assert off.disk_bytes == estimate(SIZE, config(), EMBEDDED).disk_bytes
+
+
+def test_the_first_question_waits_for_features_and_for_the_neighbours_that_are_followed() -> None:
+    found = estimate(SENTENCES, config(), READING)
+    assert found.first_question_s == pytest.approx(found.extraction_s + 1e-9 * 1000 * 1000 * 64 / LIVE_SHARE)
+    large = [estimate(replace(SENTENCES, n_train=n), config(), READING) for n in (LIVE_ROWS, 5 * LIVE_ROWS)]
+    waits = [costs.first_question_s - costs.extraction_s for costs in large]
+    assert waits[0] == pytest.approx(waits[1])
+    assert LIVE_ROWS == live_rows.LIVE_ROWS
+
+
+def test_texts_are_measured_apart_from_embeddings_of_their_width(tmp_path: Path) -> None:
+    assert machine_key(config(), None, True) not in (machine_key(config(), None), machine_key(config(), 384))
+    write_json(tmp_path / f"machine-{machine_key(config(), None, True)}.json", asdict(READING))
+    assert this_machine(config(), tmp_path, has_texts=True) == READING
+
+
+class _Sleeper:
+    """An encoder that takes two microseconds for every character, and a millisecond on top."""
+
+    name, fingerprint, dim = "sleeper", "0", 2
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        time.sleep(0.001 + 2e-6 * sum(map(len, texts)))
+        return np.ones((len(texts), 2), np.float32)
+
+
+def test_seconds_per_text_are_a_line_through_short_and_long_ones() -> None:
+    measured = measure_embedding(_Sleeper())
+    assert 2e-6 <= measured.char_s < 4e-6
+    assert 0.001 * measured.seconds(100) < 0.001 * measured.seconds(1000) < 1e-5
+
+
+def test_sizes_of_texts_hold_their_length() -> None:
+    texts = from_texts(["four", "sixsix"], ["a", "b"])
+    assert size_of(texts, 2) == Size(2, 0, 2, 2, 5.0)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from agcd.data.images import decode
-from agcd.data.sources import load_dataset
+from agcd.data.sources import holds_texts, load_dataset
 from agcd.errors import DataError, StorageError
 from agcd.lab import datasets
 from agcd.lab.datasets import NAMED, describe_named, load_data
+from agcd.lab.results import name_of
+from agcd.lab.starts import rows_of
 
 
 @pytest.mark.parametrize(
@@ -143,3 +148,78 @@ def test_the_real_groceries_have_732_train_and_661_test_images(tmp_path: Path) -
     assert (dataset.n_rows, int(dataset.is_test.sum()), len(dataset.classes)) == (1393, 661, 14)
     assert len(set(dataset.keys)) == 1393
     assert decode((dataset.paths or ())[0]).mode == "RGB"
+
+
+def texts_csv(path: Path, columns: str = "text,label,split") -> Path:
+    parts = [(word, label, split) for label in "ab" for word in ("one", "two") for split in ("train", "test")]
+    lines = [f"{word} please,{label},{split}" for word, label, split in parts]
+    path.write_text("\n".join([columns, *lines]), encoding="utf-8")
+    return path
+
+
+def test_packaged_texts_have_their_sizes_and_come_with_their_licence(tmp_path: Path) -> None:
+    dataset = load_data("banking20", tmp_path)
+    assert dataset.texts is not None
+    assert (dataset.n_rows, int(dataset.is_test.sum()), len(dataset.classes)) == (1600, 400, 20)
+    for part in (dataset.is_test, ~dataset.is_test):
+        assert set(np.bincount(dataset.y_class[part]).tolist()) == {int(part.sum()) // 20}
+    packaged = Path(datasets.__file__).parent / "banking20"
+    assert (packaged / "banking20.csv").stat().st_size < 200_000
+    notice = (packaged / "README.md").read_text(encoding="utf-8")
+    assert "Casanueva" in notice
+    assert "CC BY 4.0" in notice
+
+
+def test_the_written_rule_gives_the_packaged_texts_whatever_their_order() -> None:
+    packaged = Path(datasets.__file__).parent / "banking20" / "banking20.csv"
+    tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "make_banking20.py"))
+    with packaged.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tool["drawn"](rows[::-1]) == [(row["text"], row["label"], row["split"]) for row in rows]
+    assert tool["first"](map(str, range(100)), 3) == tool["first"](map(str, range(99, -1, -1)), 3)
+
+
+def test_a_table_of_texts_is_read_as_texts_and_may_get_a_name(tmp_path: Path) -> None:
+    path = texts_csv(tmp_path / "mail.csv")
+    named, plain = load_data(f"letters={path}", tmp_path), load_data(str(path), tmp_path)
+    assert (named.name, plain.name) == ("letters", "mail")
+    assert named.texts == plain.texts
+    assert (named.texts or ())[0] == "one please"
+    assert named.keys == plain.keys
+    assert (named.n_rows, int(named.is_test.sum()), named.classes) == (8, 4, ("a", "b"))
+
+
+@pytest.mark.parametrize("columns", ["filename,label,split", "verbatim,label,split"])
+def test_a_table_with_paths_or_without_texts_stays_a_list_of_images(columns: str, tmp_path: Path) -> None:
+    path = texts_csv(tmp_path / "list.csv", columns)
+    assert not holds_texts(path)
+    with pytest.raises(DataError, match=r"list\.csv"):
+        load_data(str(path), tmp_path)
+    with pytest.raises(DataError, match=r"Unknown published data set 'mine'\..*A name of your own is for texts"):
+        load_data(f"mine={path}", tmp_path)
+
+
+def test_texts_are_told_from_images_by_columns_and_files(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"text": "hello", "intent": "greet"}\n', encoding="utf-8")
+    (tmp_path / "y.json").write_text('{"images": [], "annotations": []}', encoding="utf-8")
+    (tmp_path / "z.csv").write_text("image_path,text\na.png,hello\n", encoding="utf-8")
+    (tmp_path / "mail" / "spam").mkdir(parents=True)
+    (tmp_path / "mail" / "spam" / "1.txt").write_text("buy now", encoding="utf-8")
+    found = {name: holds_texts(tmp_path / name) for name in ("x.jsonl", "y.json", "z.csv", "mail", "gone.csv")}
+    assert [name for name, is_text in found.items() if is_text] == ["x.jsonl", "mail"]
+    (tmp_path / "mail" / "spam" / "1.png").write_bytes(b"")
+    assert not holds_texts(tmp_path / "mail")
+
+
+def test_a_part_of_texts_keeps_what_belongs_to_its_rows(tmp_path: Path) -> None:
+    whole = load_data(str(texts_csv(tmp_path / "mail.csv")), tmp_path)
+    part = rows_of(whole, np.array([5, 2]))
+    assert part.texts == ((whole.texts or ())[5], (whole.texts or ())[2])
+    assert part.where == ((whole.where or ())[5], (whole.where or ())[2])
+    assert part.keys == (whole.keys[5], whole.keys[2])
+    assert part.y_class.tolist() == whole.y_class[[5, 2]].tolist()
+
+
+def test_tables_call_data_by_its_own_name() -> None:
+    found = [name_of(data) for data in ("toy", "cub=/data/CUB", "mine=a/b.csv", "/data/a=b/c.csv")]
+    assert found == ["toy", "cub", "mine", "c.csv"]

@@ -63,3 +63,27 @@ def test_on_real_photographs_the_answers_help_and_beat_random_ones(tmp_path: Pat
     lead = [last[STRATEGY, s][-1]["acc_all"] - last[RIVAL, s][-1]["acc_all"] for s in range(3)]
     assert sum(gain) / 3 > 0.03
     assert sum(lead) / 3 > 0
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_demo_shows_texts_as_texts(tmp_path: Path, capsys: Any) -> None:
+    lines = [
+        f"{opening} {thing} {ending},{thing},{split}"
+        for thing in ("card", "transfer", "password", "exchange rate")
+        for split, openings in (
+            ("train", ("where is my", "I lost the", "check my")),
+            ("test", ("what about a",)),
+        )
+        for opening in openings
+        for ending in ("now", "today", "please")
+    ]
+    (tmp_path / "mail.csv").write_text("\n".join(["text,label,split", *lines]), encoding="utf-8")
+    settings = {"train": SMALL["train"], "query": SMALL["query"]}
+    done = run_demo(tmp_path / "out", 0, f"mail={tmp_path / 'mail.csv'}", settings, console=Console(width=110))
+    page = done.report.read_text(encoding="utf-8")
+    assert "Nov-C/R/U/I" in capsys.readouterr().out
+    assert "Category discovery in mail" in page
+    assert "minilm, sentence embeddings of 384 numbers" in page
+    assert page.count('<div class="excerpts') >= 4
+    assert "exchange rate" in page
+    assert not (tmp_path / "out" / "figures" / "classes-01.png").exists()

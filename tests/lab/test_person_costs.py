@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agcd.lab.person.costs import Costs
+from agcd.data.arrays import from_arrays
+from agcd.data.texts import from_texts
+from agcd.lab.person.costs import MOST_WORDS, WORDS_PER_MINUTE, Costs, reading_costs
+from agcd.lab.person.run_person import Study
 from agcd.lab.person.simulated import Person
 
 NAMES = ("tulip", "rose", "iris", "lily")
@@ -125,3 +128,17 @@ def test_errors_come_at_their_rate() -> None:
     wrong = [person.name_in_tool(0) != 0 for _ in range(4000)]
     assert np.mean(wrong) == pytest.approx(0.05, abs=0.015)
     assert person.decisions == 4000
+
+
+def test_a_text_takes_as_long_as_its_words_and_a_long_one_is_not_read_to_its_end() -> None:
+    found = reading_costs(Costs(), ["two words", "word " * 1000])
+    assert found.recognise == pytest.approx(60 * (2 + MOST_WORDS) / 2 / WORDS_PER_MINUTE)
+    assert found.scan == pytest.approx(found.recognise / 2)
+    assert found.key == Costs().key
+
+
+def test_who_says_how_long_a_look_takes_is_believed_for_texts_too() -> None:
+    texts = from_texts(["what is my balance", "where is my card"], ["a", "b"])
+    assert Study(("x",)).costs_of(texts) == reading_costs(Costs(), texts.texts or ())
+    assert Study(("x",), looks={"scan": 0.1}).costs_of(texts).scan == 0.1
+    assert Study(("x",)).costs_of(from_arrays(np.eye(3), [0, 1, 2])) == Costs()

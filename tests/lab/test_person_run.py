@@ -102,3 +102,13 @@ def test_the_command_prints_tables_and_leaves_results_and_a_picture(tmp_path: Pa
     assert table.num_rows == (len(WAYS) - 2) * 2 * 13
     assert set(table["way"].to_pylist()) == set(WAYS) - {"page", "rounds"}
     assert (tmp_path / "out" / "person.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_ways_that_need_no_pictures_label_texts(tmp_path: Path) -> None:
+    told: list[str] = []
+    study = Study(("banking20",), ("live", "page", "one-by-one"), Start(4, 2, 5, 60), 1, minutes=3)
+    text = report_person(study, tmp_path / "out", tmp_path / "cache", told.append)
+    assert "**banking20**, right names (%) of 50 texts" in text
+    assert any("left out 'ours, the page" in line for line in told)
+    live, by_hand = (run.curve for run in run_person(study, tmp_path / "out", tmp_path / "cache", told.append))
+    assert live.at(2).right > by_hand.at(2).right

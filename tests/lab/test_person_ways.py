@@ -23,7 +23,7 @@ from agcd.rng import generator
 from agcd.types import IntArray
 
 START = Start(n_classes=6, n_known=2, n_labels=3)
-WITHOUT_PICTURES = [name for name, way in WAYS.items() if not way.needs_pictures]
+WITHOUT_PICTURES = [name for name, way in WAYS.items() if not way.needs_items]
 
 
 @cache

@@ -270,3 +270,55 @@ def test_a_page_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"report\.html could not be written"):
         write_report(Story("x"), tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"], "nothing half-written stays"
+
+
+def _text_story() -> Story:
+    return dataclasses.replace(toy_story(), thumbnail=None, noun="text", excerpt=lambda row: f"what row {row} says")
+
+
+def test_texts_are_quoted_where_pictures_would_be_shown(tmp_path: Path) -> None:
+    found = _read(write_report(dataclasses.replace(_text_story(), facts=()), tmp_path))
+    strip = toy_strips()[-2]
+    assert f"what row {strip.typical_rows[0]} says" in found.text
+    assert f"what row {strip.queried_rows[0]} says" in found.text
+    assert "picture" not in found.text.casefold()
+    assert "Texts with a black frame" in found.text
+    assert len(found.images) == 4  # the figures alone
+    assert not list((tmp_path / "figures").glob("classes-*.png"))
+
+
+def test_texts_without_truth_are_called_texts_everywhere(tmp_path: Path) -> None:
+    pair = Confusion("a", "b", np.arange(4), np.arange(4, 8), 1, (Disputed(9, "a", "b"),))
+    story = dataclasses.replace(
+        without_truth(),
+        thumbnail=None,
+        noun="text",
+        excerpt=lambda row: f"what row {row} says",
+        confusions=(pair,),
+        doubts=(Doubt(11, "a", 0.5),),
+    )
+    text = _read(write_report(dataclasses.replace(story, facts=()), tmp_path)).text
+    assert "picture" not in text.casefold()
+    assert "differ on 1 text." in text
+    assert "Doubtful texts" in text
+    assert "what row 9 says" in text
+    assert "what row 11 says" in text
+
+
+def test_hostile_texts_stay_text_and_long_ones_are_cut(tmp_path: Path) -> None:
+    story = _hostile_story()
+    story = dataclasses.replace(story, thumbnail=None, noun="text", excerpt=lambda row: HOSTILE[row % len(HOSTILE)])
+    path = write_report(story, tmp_path)
+    found = _read(path)
+    assert not {"script", "iframe"} & set(found.tags)
+    assert all(address.startswith("data:image/") for address in found.images)
+    assert '<script>alert("x")</script>' in found.text
+    quoted = re.findall(r'<li title="([^"]*)"><bdi>([^<]*)</bdi>', path.read_text(encoding="utf-8"))
+    assert {"x" * 179 + "…", "日本語の名前"} <= {text for _, text in quoted}
+    assert max(len(whole) for whole, _ in quoted) == 1000
+
+
+def test_long_class_names_may_break_after_an_underscore(tmp_path: Path) -> None:
+    strips = tuple(dataclasses.replace(strip, name="lost_or_<b>_phone") for strip in toy_strips()[:1])
+    page = write_report(dataclasses.replace(_text_story(), classes=strips), tmp_path).read_text(encoding="utf-8")
+    assert "lost_<wbr>or_<wbr>&lt;b&gt;_<wbr>phone" in page

@@ -10,6 +10,7 @@ import numpy as np
 from PIL.Image import Image
 
 from agcd.app.figures import figures_of
+from agcd.app.kinds import IMAGE
 from agcd.app.labels import How, LabelView
 from agcd.app.project import Project
 from agcd.app.rounds import NO_SLOT, RoundView, audit_of, mapping_changes
@@ -17,11 +18,12 @@ from agcd.app.second_look import SecondLook
 from agcd.app.snapshot import NO_GROUP, Group, Snapshot
 from agcd.app.status import Status, status_of
 from agcd.app.store.queries import strategy_of_round
+from agcd.config import BackboneConfig
 from agcd.data.decoding import Decoder
 from agcd.data.images import scanned_thumbnail
 from agcd.errors import ConfigError
 from agcd.report import write_report
-from agcd.report.story import ClassStrip, Confidence, Estimate, FeatureMap, RoundFacts, Story, Thumbnail
+from agcd.report.story import ClassStrip, Confidence, Estimate, Excerpt, FeatureMap, RoundFacts, Story, Thumbnail
 from agcd.words import count, percent, shown, typed
 
 _THUMBNAILS = 8
@@ -29,7 +31,7 @@ _THUMBNAIL_SIDE = 256
 _MAP_POINTS = 2000
 _SHOWN_PEOPLE = 6
 _REPRODUCE = (
-    "agcd.toml, project.db and the images hold all that is needed: without the folder runs/, agcd train makes the "
+    "agcd.toml, project.db and the items hold all that is needed: without the folder runs/, agcd train makes the "
     "rounds again, one each time it is run, from what was known then."
 )
 _COMMANDS_NOTE = "Run these where the project's folder is; the first opens the page on which you label."
@@ -89,6 +91,8 @@ def project_story(project: Project, accuracy: Estimate | None = None) -> Story:
         confusions=again.confusions(),
         doubts=again.doubts(),
         thumbnail=_thumbnail(project),
+        excerpt=_excerpt(project),
+        noun=project.kind.noun,
         paths=project.paths,
         commands=_commands(project),
         commands_note=_COMMANDS_NOTE,
@@ -99,7 +103,7 @@ def _look_back(project: Project) -> _Past:
     snapshot, number = project.snapshot(), project.last_round
     if snapshot.round is None or snapshot.round.number < number:
         raise ConfigError(
-            f"What round {number} says of the images is no longer in cache/: "
+            f"What round {number} says of the {project.kind.nouns} is no longer in cache/: "
             f"run agcd train {project.folder} to have it made again."
         )
     earlier = [project.round_view(before) for before in range(number)]
@@ -108,11 +112,11 @@ def _look_back(project: Project) -> _Past:
 
 def _facts(past: _Past) -> list[tuple[str, str]]:
     """What the project is, for the head of the report."""
-    status, labels = past.status, past.snapshot.labels
+    status, labels, project = past.status, past.snapshot.labels, past.project
     events = labels.events()
     facts = [
         (
-            "Pictures",
+            project.kind.nouns.capitalize(),
             _listed(
                 f"{status.n_images:,}",
                 (status.n_test, "for testing"),
@@ -121,7 +125,7 @@ def _facts(past: _Past) -> list[tuple[str, str]]:
         ),
         ("Labels at the start", f"{status.n_seeds:,} in {count(past.last.n_old, 'class')}"),
         ("Answers", _answers(status)),
-        ("People", _people(labels)),
+        ("People", _people(labels, project.kind.noun)),
         ("Classes", f"{status.n_classes:,} named, {status.n_novel:,} of them found by you"),
         ("Rounds", _rounds(past)),
         ("Last entry", _moment(events[-1].at) if events else ""),
@@ -132,16 +136,26 @@ def _facts(past: _Past) -> list[tuple[str, str]]:
 def _settings(past: _Past) -> list[tuple[str, str]]:
     """How it was done, for experts."""
     project = past.project
-    backbone, train = project.config.backbone, project.config.train
+    train = project.config.train
     asked = ", ".join(dict.fromkeys(strategy_of_round(project.store).values()))
     return [
         ("Strategy", asked or f"{project.config.query.strategy} (nothing was asked yet)"),
         ("Slots", f"{past.last.n_slots:,}, {past.last.n_old:,} of them for classes known at the start"),
-        ("Features", f"{backbone.name}, {count(backbone.views, 'view')} of {backbone.image_size} pixels"),
+        ("Features", _features(project)),
         ("Training", f"{count(train.base_epochs, 'base epoch')}, {train.round_epochs} a round"),
         ("Seed", str(project.config.seed)),
         ("Made again", _REPRODUCE),
     ]
+
+
+def _features(project: Project) -> str:
+    """What the model sees of an item."""
+    backbone = project.config.backbone
+    if project.has_given_embeddings:
+        return "embeddings that were given"
+    if project.kind.name == IMAGE:
+        return f"{backbone.name}, {count(backbone.views, 'view')} of {backbone.image_size} pixels"
+    return "the default encoder" if backbone.name == BackboneConfig().name else backbone.name
 
 
 def _listed(first: str, *others: tuple[int, str]) -> str:
@@ -159,7 +173,7 @@ def _answers(status: Status) -> str:
     )
 
 
-def _people(labels: LabelView) -> str:
+def _people(labels: LabelView, noun: str) -> str:
     """Who answered how much, the busiest first, and how often they agree."""
     by_whom = labels.people.most_common()
     told = [f"{shown(who, 30)} ({n:,})" for who, n in by_whom[:_SHOWN_PEOPLE]]
@@ -168,8 +182,8 @@ def _people(labels: LabelView) -> str:
     agreed = labels.agreement
     if agreed.share is None:
         return ", ".join(told)
-    images = count(agreed.n_rows, "picture")
-    return f"{', '.join(told)}; they agree on {percent(agreed.share)} of {images} that several labelled"
+    shared = count(agreed.n_rows, noun)
+    return f"{', '.join(told)}; they agree on {percent(agreed.share)} of {shared} that several labelled"
 
 
 def _rounds(past: _Past) -> str:
@@ -256,7 +270,7 @@ def _confidence(past: _Past, seen: RoundView) -> Confidence:
 
 def _thumbnail(project: Project) -> Thumbnail | None:
     """A small copy of a row's image, as long as the file is what was scanned: nothing else leaves with the report."""
-    if not project.images.is_dir():
+    if project.kind.name != IMAGE or not project.images.is_dir():
         return None
 
     decoder = Decoder(processes=1)
@@ -267,6 +281,14 @@ def _thumbnail(project: Project) -> Thumbnail | None:
         return made
 
     return thumbnail
+
+
+def _excerpt(project: Project) -> Excerpt | None:
+    """A row on one line, where rows are no files."""
+    if project.kind.name == IMAGE:
+        return None
+    contents, kind = project.contents(), project.kind
+    return lambda row: kind.excerpt(contents[row])
 
 
 def _commands(project: Project) -> tuple[str, ...]:

@@ -182,13 +182,17 @@ def person(
     classes: Annotated[int, typer.Option(help="Classes drawn from the data with the seed; 0 takes all.", min=0)] = 20,
     known: Annotated[int, typer.Option(help="Of them known at the start.", min=1)] = 8,
     labels: Annotated[int, typer.Option(help="Labels of each known class.", min=1)] = 5,
-    pictures: Annotated[int | None, typer.Option(help="Taken of the drawn classes; default all.", min=10)] = None,
+    pictures: Annotated[
+        int | None, typer.Option(help="Pictures or texts taken of the drawn classes; default all.", min=10)
+    ] = None,
     seeds: SeedsOption = 3,
     errors: Annotated[str, typer.Option(help="Shares of decisions that go wrong, comma-separated.")] = "0",
     ways: Annotated[str | None, typer.Option(help="Comma-separated; default all of docs/person.md.")] = None,
     minutes: Annotated[float, typer.Option(help="Minutes of the person, waiting included.", min=0.1)] = 20,
-    recognise: Annotated[float | None, typer.Option(help="Seconds to see what one picture is.", min=0)] = None,
-    scan: Annotated[float | None, typer.Option(help="Seconds to look at one picture of a page.", min=0)] = None,
+    recognise: Annotated[
+        float | None, typer.Option(help="Seconds to see what one picture is, or to read a text.", min=0)
+    ] = None,
+    scan: Annotated[float | None, typer.Option(help="Seconds to look at one picture or text of a page.", min=0)] = None,
     waiting: Annotated[
         str, typer.Option(help="Measured by the wall's clock, or in seconds of a core: wall, core.")
     ] = "wall",
@@ -196,16 +200,10 @@ def person(
     cache: CacheOption = None,
 ) -> None:
     """Right names against minutes and keys of a simulated person, for our ways of labelling and others'."""
-    from dataclasses import replace
-
-    from agcd.lab.person.costs import Costs
     from agcd.lab.person.pool import Start
     from agcd.lab.person.run_person import Study, read_errors, report_person
     from agcd.lab.person.ways import WAYS
 
-    costs = Costs()
-    costs = costs if recognise is None else replace(costs, recognise=recognise)
-    costs = costs if scan is None else replace(costs, scan=scan)
     study = Study(
         tuple(data),
         tuple(name.strip() for name in ways.split(",")) if ways else tuple(WAYS),
@@ -213,10 +211,10 @@ def person(
         seeds,
         read_errors(errors),
         minutes,
-        costs,
-        waiting,
-        with_overrides({}, set_ or []),
-        tuple(set_ or ()),
+        looks={name: value for name, value in (("recognise", recognise), ("scan", scan)) if value is not None},
+        waiting=waiting,
+        settings=with_overrides({}, set_ or []),
+        overrides=tuple(set_ or ()),
     )
     print(report_person(study, out, cache or default_cache()))
 

@@ -1,4 +1,4 @@
-"""A benchmark's data as a project: the same images, labels and base model, to be labelled by a person.
+"""A benchmark's data as a project: the same images or texts, labels and base model, to be labelled by a person.
 
 This joins the researcher's room to the practitioner's, which do not know each other; so it stands above both.
 """
@@ -13,7 +13,6 @@ from agcd.app.model import ask, train
 from agcd.app.project import Project
 from agcd.data.tables import write_table
 from agcd.errors import DataError
-from agcd.io import atomic_write
 from agcd.lab.cells import Cell, Loaded, load, open_session, prepare
 
 
@@ -25,21 +24,36 @@ def make_project(cell: Cell, folder: Path, out: Path, cache_dir: Path) -> Projec
     if (folder / "project.db").exists():
         return Project.open(folder)
     loaded = load(cell, cache_dir)
-    root = _image_root(loaded)
-    with atomic_write(folder / "labels.csv") as aside:
-        write_table(aside, _known_labels(loaded, root))
     settings = {**cell.settings, "seed": cell.seed, "query": dict(cell.config.query.model_dump(exclude_none=True))}
-    project = Project.create(folder, root, folder / "labels.csv", loaded.n_slots, settings)
+    if loaded.dataset.texts is not None:
+        write_table(folder / "texts.csv", _text_table(loaded))
+        project = Project.create(folder, folder / "texts.csv", None, loaded.n_slots, settings, kind="text")
+    else:
+        root = _image_root(loaded)
+        write_table(folder / "labels.csv", _known_labels(loaded, root))
+        project = Project.create(folder, root, folder / "labels.csv", loaded.n_slots, settings)
     _take_over(cell, project, out, cache_dir)
     train(project)
     ask(project)
     return project
 
 
+def _text_table(loaded: Loaded) -> dict[str, list[str]]:
+    """Every text where it stood, with the labels that are known at the start."""
+    dataset, labels = loaded.dataset, loaded.labels
+    seeds = set(labels.seed_rows.tolist())
+    return {
+        "id": list(dataset.where or ()),
+        "text": list(dataset.texts or ()),
+        "label": [labels.classes[labels.y_class[row]] if row in seeds else "" for row in range(dataset.n_rows)],
+        "split": ["test" if test else "train" for test in dataset.is_test.tolist()],
+    }
+
+
 def _image_root(loaded: Loaded) -> Path:
     paths = loaded.dataset.paths
     if paths is None:
-        raise DataError(f"{loaded.dataset.name} holds no images: there is nothing to show to a person.")
+        raise DataError(f"{loaded.dataset.name} holds neither images nor texts: there is nothing to show to a person.")
     return Path(os.path.commonpath([path.parent for path in paths]))
 
 

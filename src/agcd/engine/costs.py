@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import mean
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agcd.config import Config
+from agcd.propagation import CELL_ROWS, EXACT_ROWS, NEARBY_CELLS
 from agcd.strategies import get_strategy, growth_of, strategy_options
 from agcd.types import Dataset
 
@@ -22,6 +24,13 @@ PREDICTION_BYTES = 32
 """One row of predictions.parquet."""
 BLOCK_BYTES = 400_000_000
 """What one block of inference and its intermediate results take at most."""
+LIVE_ROWS = 10_000
+"""Rows whose neighbours the first question waits for, at most (``agcd.app.live_rows``)."""
+LIVE_SHARE = 0.5
+"""Of that wait which finding neighbours takes; clusters and the question itself take the rest (0.37 of 0.78 s for 4,096
+rows of 384 numbers, 1.8 of 3.3 s for 10,000)."""
+TYPICAL_CHARS = 100
+"""Of a text, where only their number is known: a sentence or two."""
 
 
 class Line(NamedTuple):
@@ -41,6 +50,19 @@ class Extraction:
     start_s: float
     decode_s: float
     crop_s: float
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Seconds with all cores at work: to open the sentence encoder, per text, and per character of it."""
+
+    start_s: float
+    text_s: float
+    char_s: float
+
+    def seconds(self, n_chars: float) -> float:
+        """Of one text."""
+        return self.text_s + self.char_s * n_chars
 
 
 @dataclass(frozen=True)
@@ -74,7 +96,11 @@ class Machine:
     pooled: Training | None = None
     """The adapter that takes the tail's place when no block is trained."""
     extraction: Extraction | None = None
-    """None for embeddings."""
+    """None for texts and embeddings."""
+    embedding: Embedding | None = None
+    """None for images and embeddings."""
+    neighbour_s: float = 0.0
+    """Seconds of finding nearest neighbours per pair of rows and dimension."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,8 @@ class Size:
     n_test: int
     n_slots: int
     n_labelled: int
+    n_chars: float = 0.0
+    """Characters of a text on average; 0 where rows are no texts."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +127,8 @@ class Costs:
     round_s: float
     query_s: float
     n_rounds: int
+    first_question_s: float = 0.0
+    """Until the page can ask: it waits for features, and for no training."""
 
     @property
     def total_s(self) -> float:
@@ -109,21 +139,28 @@ def size_of(dataset: Dataset, n_slots: int) -> Size:
     """The sizes of a data set as it stands, with all of its train labels."""
     is_train = ~dataset.is_test
     n_labelled = int(((dataset.y_class >= 0) & is_train).sum())
-    return Size(int(is_train.sum()), int(dataset.is_test.sum()), n_slots, n_labelled)
+    return Size(int(is_train.sum()), int(dataset.is_test.sum()), n_slots, n_labelled, mean_length(dataset))
+
+
+def mean_length(dataset: Dataset) -> float:
+    """Characters of a text in the mean; 0 where rows are none."""
+    return mean(map(len, dataset.texts)) if dataset.texts else 0.0
 
 
 def estimate(size: Size, config: Config, machine: Machine) -> Costs:
     """What extraction, base training, an average round and its query cost."""
     n_rounds = config.query.rounds
     n_asked = min(_budget(size, config) * (n_rounds + 1) // 2, size.n_train)
+    extraction_s = _extraction_seconds(size, config, machine)
     return Costs(
         disk_bytes=_disk_bytes(size, config, machine),
         memory_bytes=_memory_bytes(size, machine),
-        extraction_s=0.0 if config.backbone.cache == "off" else _extraction_seconds(size, config, machine),
+        extraction_s=extraction_s,
         base_s=_base_seconds(size, config, machine),
         round_s=_round_seconds(size, config, machine, n_asked),
         query_s=_query_seconds(size, config, machine, n_asked),
         n_rounds=n_rounds,
+        first_question_s=extraction_s + _live_seconds(size, machine),
     )
 
 
@@ -148,7 +185,11 @@ def _budget(size: Size, config: Config) -> int:
 
 
 def _stored_bytes(size: Size, config: Config, machine: Machine) -> int:
-    if machine.extraction is None or config.backbone.cache == "off":
+    if config.backbone.cache == "off":
+        return 0
+    if machine.embedding is not None:
+        return 2 * machine.dim * (size.n_train + size.n_test)  # float16
+    if machine.extraction is None:
         return 0
     return machine.tail.item_bytes * (size.n_train * config.backbone.views + size.n_test)
 
@@ -170,11 +211,31 @@ def _memory_bytes(size: Size, machine: Machine) -> int:
 
 
 def _extraction_seconds(size: Size, config: Config, machine: Machine) -> float:
-    if machine.extraction is None:
+    """Once; images without a cache are computed whenever they are read instead."""
+    if machine.embedding is not None:
+        n_rows = size.n_train + size.n_test
+        return machine.embedding.start_s + n_rows * machine.embedding.seconds(size.n_chars)
+    if machine.extraction is None or config.backbone.cache == "off":
         return 0.0
     start, decode, crop = machine.extraction.start_s, machine.extraction.decode_s, machine.extraction.crop_s
     n_crops = size.n_train * config.backbone.views + size.n_test
     return start + (size.n_train + size.n_test) * decode + n_crops * crop
+
+
+def _live_seconds(size: Size, machine: Machine) -> float:
+    n_rows = min(size.n_train, LIVE_ROWS)
+    return machine.neighbour_s * neighbour_cells(n_rows, machine.dim) / LIVE_SHARE
+
+
+def neighbour_cells(n_rows: int, dim: int) -> int:
+    """The work of finding the nearest rows of each (``agcd.propagation.nearest``)."""
+    compared = n_rows if n_rows <= EXACT_ROWS else NEARBY_CELLS * CELL_ROWS + n_rows // CELL_ROWS
+    return n_rows * compared * dim
+
+
+def texts_per_second(size: Size, machine: Machine) -> float | None:
+    """How fast texts of this length are embedded; None where rows are no texts."""
+    return None if machine.embedding is None else 1 / machine.embedding.seconds(size.n_chars)
 
 
 def _read_seconds(n_crops: int, size: Size, config: Config, machine: Machine) -> float:
@@ -267,6 +328,7 @@ def describe(costs: Costs) -> list[tuple[str, str]]:
         ("disk", bytes_in_words(costs.disk_bytes)),
         ("memory", bytes_in_words(costs.memory_bytes)),
         ("extraction", seconds_in_words(costs.extraction_s)),
+        ("first question", seconds_in_words(costs.first_question_s)),
         ("base training", seconds_in_words(costs.base_s)),
         ("a round", seconds_in_words(costs.round_s)),
         ("a query", seconds_in_words(costs.query_s)),

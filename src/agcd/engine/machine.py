@@ -16,40 +16,43 @@ from typing import Any
 
 from agcd import __version__
 from agcd.config import Config
-from agcd.engine.costs import Extraction, Line, Machine, Training
+from agcd.engine.costs import Embedding, Extraction, Line, Machine, Training
 from agcd.errors import ConfigError
 from agcd.io import digest, read_json, write_json
 
 log = logging.getLogger("agcd")
 
-RULE = 1
+RULE = 2
 """Raise when the meaning of a stored number changes."""
 TRAINERS = ("simgcd", "mugcd")
 """Trainers whose epochs are made of the steps that are measured."""
 
 
-def this_machine(config: Config, cache_dir: Path, *, dim: int | None = None, renew: bool = False) -> Machine:
+def this_machine(
+    config: Config, cache_dir: Path, *, dim: int | None = None, has_texts: bool = False, renew: bool = False
+) -> Machine:
     """The constants of this machine under ``config``, measured (about 20 s) unless ``cache_dir`` holds them.
 
     Parameters
     ----------
-    dim : size of the embeddings when the data are embeddings; None for images
+    dim : size of the embeddings when the data are embeddings; None for images and texts
+    has_texts : whether the data are texts
     renew : measure again
     """
     if config.train.trainer not in TRAINERS:
         raise ConfigError(f"There is no cost model for the trainer {config.train.trainer!r}: {' or '.join(TRAINERS)}.")
-    path = cache_dir / f"machine-{machine_key(config, dim)}.json"
+    path = cache_dir / f"machine-{machine_key(config, dim, has_texts)}.json"
     if path.exists() and not renew:
         return from_json(read_json(path))
     from agcd.engine.measure import measure
 
     log.info("measuring this machine, once")
-    machine = measure(config, cache_dir, dim)
+    machine = measure(config, cache_dir, dim, has_texts)
     write_json(path, asdict(machine))
     return machine
 
 
-def machine_key(config: Config, dim: int | None) -> str:
+def machine_key(config: Config, dim: int | None, has_texts: bool = False) -> str:
     """Equal for equal constants: the machine, the code, and the settings that shape a crop, a step or a query."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     here = [platform.node(), platform.machine(), cores, os.environ.get("OMP_NUM_THREADS")]
@@ -57,14 +60,16 @@ def machine_key(config: Config, dim: int | None) -> str:
     step = [train.trainer, train.batch_size, train.query_batch_size, train.projector_width, train.projector_dim]
     network = [backbone.name, str(backbone.weights), backbone.image_size, backbone.trainable_blocks, backbone.runner]
     code = [RULE, __version__, version("torch")]
-    return digest([here, code, step, network if dim is None else dim, config.query.strategy])
+    made_of = ["texts", *network[:2]] if has_texts else network if dim is None else dim
+    return digest([here, code, step, made_of, config.query.strategy])
 
 
 def from_json(stored: dict[str, Any]) -> Machine:
     """What ``this_machine`` stored."""
     parts = {"tail": _training(stored["tail"]), "pooled": _training(stored["pooled"])}
     extraction = Extraction(**stored["extraction"]) if stored["extraction"] else None
-    return Machine(**(stored | parts | {"extraction": extraction}))
+    embedding = Embedding(**stored["embedding"]) if stored["embedding"] else None
+    return Machine(**(stored | parts | {"extraction": extraction, "embedding": embedding}))
 
 
 def _training(stored: dict[str, Any] | None) -> Any:

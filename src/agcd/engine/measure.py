@@ -1,4 +1,4 @@
-"""Measure this machine: the real extraction, training, prediction and selection, on a few made-up images.
+"""Measure this machine: the real extraction, training, prediction and selection, on a few made-up images or texts.
 
 Constants are differences between runs of different length and head, so that what a run costs once (libraries,
 threads, worker processes) is told apart from what every image, step and row costs.
@@ -10,19 +10,30 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from agcd.asking import Neighbours
 from agcd.config import Config, TrainConfig
 from agcd.data.folder import from_folder
-from agcd.engine.costs import Extraction, Line, Machine, Training, selection_cells
+from agcd.engine.costs import (
+    Embedding,
+    Extraction,
+    Line,
+    Machine,
+    Training,
+    neighbour_cells,
+    selection_cells,
+)
 from agcd.features import open_features, views
 from agcd.features.rows import EmbeddingRows, RowFeatures
+from agcd.features.text_encoders import TextEncoder, load_encoder
 from agcd.rng import generator
 from agcd.strategies import select
 from agcd.training import fit
@@ -40,16 +51,27 @@ N_EPOCHS = 3
 LONG = 4
 """Steps of the longer runs; the shorter ones have one."""
 N_LABELLED, N_ASKED = 64, 32
+SHORT_TEXTS, LONG_TEXTS = (256, 12), (32, 100)
+"""How many texts, and words of each on average; what a text takes is a straight line through these two lengths."""
+_WORDS = (
+    *("I", "you", "we", "they", "the", "a", "my", "your", "this", "that", "what", "when", "why", "how", "not", "is"),
+    *("was", "have", "has", "been", "to", "from", "with", "for", "and", "but", "still", "can", "could", "please"),
+    *("card", "account", "money", "transfer", "payment", "bank", "phone", "number", "pending", "declined", "charged"),
+    *("yesterday", "abroad", "fee", "exchange", "rate", "balance", "wrong", "amount", "receive", "cancel", "identity"),
+)
 PROBE_BYTES = 64 * 2**20
 
 
-def measure(config: Config, cache_dir: Path, dim: int | None = None) -> Machine:
-    """The constants of this machine under ``config``; ``dim`` is the size of embeddings, None means images."""
+def measure(config: Config, cache_dir: Path, dim: int | None = None, has_texts: bool = False) -> Machine:
+    """The constants of this machine under ``config``; ``dim`` is the size of given embeddings."""
     cache_dir.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_dir) as name:
         folder = Path(name)
         n_rows = LONG * config.train.batch_size
-        extraction, pooled = None, None
+        extraction, pooled, embedding = None, None, None
+        if has_texts:
+            encoder = load_encoder(config.backbone)
+            embedding, dim = measure_embedding(encoder), encoder.dim
         if dim is None:
             images = _repeated(make_images(folder / "images"), n_rows)
             extraction, features = measure_extraction(images, config, folder)
@@ -70,6 +92,8 @@ def measure(config: Config, cache_dir: Path, dim: int | None = None) -> Machine:
             tail=tail,
             pooled=pooled,
             extraction=extraction,
+            embedding=embedding,
+            neighbour_s=measure_neighbours(features.dim),
         )
 
 
@@ -117,6 +141,26 @@ def _decode_seconds(images: Dataset, image_size: int) -> float:
     jobs = [views.ViewJob(str(images.paths[i]), images.keys[i], (0, 1)) for i in range(N_SKIPPED)]
     spec = views.ViewSpec(image_size)
     return seconds_of(lambda: [views.load_views(job, spec) for job in jobs]) / len(jobs)
+
+
+def measure_embedding(encoder: TextEncoder) -> Embedding:
+    """Seconds to open the encoder, and per text and character."""
+    opened_s = _once(lambda: encoder(["one"]))
+    rng = generator(0, "measure", "texts")
+    short, long = ([_made_up(rng, n_words) for _ in range(n)] for n, n_words in (SHORT_TEXTS, LONG_TEXTS))
+    few, many = ((_chars(texts), seconds_of(partial(encoder, texts)) / len(texts)) for texts in (short, long))
+    char_s = max(0.0, (many[1] - few[1]) / (many[0] - few[0]))
+    return Embedding(opened_s, max(0.0, few[1] - char_s * few[0]), char_s)
+
+
+def _made_up(rng: np.random.Generator, n_words: int) -> str:
+    """Words of everyday English, as many as sentences vary in length."""
+    n = int(rng.integers(n_words // 2, 2 * n_words - n_words // 2 + 1))
+    return " ".join(rng.choice(_WORDS, n).tolist())
+
+
+def _chars(texts: Sequence[str]) -> float:
+    return sum(map(len, texts)) / len(texts)
 
 
 def _random_rows(n: int, dim: int, dropout: float = 0.0) -> EmbeddingRows:
@@ -235,6 +279,12 @@ def measure_selection(config: Config, dim: int, n: int = 16384, n_slots: int = 1
     name = config.query.strategy
     spent = seconds_of(lambda: select(view, name, budget, generator(0, "measure"), config.query.options))
     return spent / selection_cells(name, n, n_slots, dim, budget)
+
+
+def measure_neighbours(dim: int, n: int = 4096) -> float:
+    """Seconds of finding nearest neighbours per pair of rows and dimension."""
+    x = generator(0, "measure", "neighbours").standard_normal((n, dim), dtype=np.float32)
+    return seconds_of(lambda: Neighbours.of(x), repeats=1) / neighbour_cells(n, dim)
 
 
 def measure_disk(path: Path) -> float:

@@ -18,7 +18,7 @@ from agcd.engine import Engine, open_engine
 from agcd.lab.bench import Progress, compute_features, print_now, results_of
 from agcd.lab.cells import Cell, load, questions_a_round
 from agcd.lab.frozen import check_frozen, frozen_train_rows
-from agcd.lab.results import Record, markdown_table, mean_std, unique
+from agcd.lab.results import Record, markdown_table, mean_std, name_of, unique
 from agcd.propagation import neighbour_graph
 from agcd.rng import generator
 from agcd.session import strategy_settings
@@ -135,7 +135,7 @@ def _table(records: Sequence[Record], measure: str, word: str) -> str:
             last = [r for r in rows if r["part"] == N_PARTS]
             novelty = [mean_std([r[name] for r in last], percent=False) for name in ("nov_ratio", "nov_coverage")]
             lines.append([strategy, *cells, *novelty])
-        title = f"**{Path(data).name}**, {word} after so many answers, {len({r['seed'] for r in own})} seeds"
+        title = f"**{name_of(data)}**, {word} after so many answers, {len({r['seed'] for r in own})} seeds"
         heads = ["strategy", *map(str, counts), "Nov-R", "Nov-C"]
         blocks.append(f"{title}\n\n{markdown_table(heads, lines)}\n")
     return "\n".join(blocks)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,15 +14,17 @@ import numpy as np
 
 from agcd.data.arrays import from_arrays
 from agcd.data.folder import from_folder
-from agcd.data.sources import PATHS, is_source_name, load_dataset
+from agcd.data.sources import PATHS, holds_texts, is_source_name, load_dataset
+from agcd.data.texts import read_texts
 from agcd.errors import DataError, did_you_mean
 from agcd.io import atomic_folder, digest_bytes
-from agcd.lab.published import PUBLISHED, load_published, parse_spec
+from agcd.lab.published import PUBLISHED, expanded, load_published, parse_spec
 from agcd.rng import generator
 from agcd.types import Dataset
 
 _GROCERIES_SHA256 = "39ff392b2c21f301e74549ff51d6df0001dc5f88a38bb5abc99e01269302f369"
 _GROCERIES_ROWS = 732 + 661
+_log = logging.getLogger(__name__)
 
 
 def groceries14(cache_dir: Path) -> Dataset:
@@ -49,6 +53,14 @@ def digits(cache_dir: Path) -> Dataset:
     return from_arrays(x_train, y_train, x_test=x_test, y_test=y_test, name="digits")
 
 
+def banking20(cache_dir: Path) -> Dataset:
+    """Questions of a bank's customers, as texts: 20 classes, 1,200 train and 400 test sentences.
+
+    A part of BANKING77 (Casanueva et al., 2020, CC BY 4.0) that comes with agcd; its README names the rule.
+    """
+    return read_texts(Path(__file__).parent / "banking20" / "banking20.csv").dataset
+
+
 def toy(cache_dir: Path) -> Dataset:
     """Ten Gaussian blobs in 16 dimensions, 40 train and 20 test rows each: for tests and first steps."""
     n_classes, n_train, n_test, n_dims = 10, 40, 20, 16
@@ -66,7 +78,12 @@ def toy(cache_dir: Path) -> Dataset:
     )
 
 
-NAMED: dict[str, Callable[[Path], Dataset]] = {"digits": digits, "groceries14": groceries14, "toy": toy}
+NAMED: dict[str, Callable[[Path], Dataset]] = {
+    "banking20": banking20,
+    "digits": digits,
+    "groceries14": groceries14,
+    "toy": toy,
+}
 """Name → loader, called with the folder where it may unpack."""
 
 
@@ -76,27 +93,52 @@ def describe_named() -> dict[str, str]:
 
 
 def load_data(spec: str, cache_dir: Path) -> Dataset:
-    """The data set that ``spec`` means: a name, ``cub=PATH``, or the path of a folder, manifest or .npz file.
+    """The data set that ``spec`` means: a name, ``cub=PATH``, ``NAME=PATH`` for texts that get this name, or a path.
 
+    A path is that of a folder, a manifest, a table of texts or an .npz file.
     A name wins over a folder of the same name; write ``./toy`` for the folder. ``cache_dir`` is where a set may unpack.
     """
     if spec in NAMED:
         return NAMED[spec](cache_dir)
     if (published := parse_spec(spec)) is not None:
         return load_published(*published, cache_dir)
+    name, path = _named_texts(spec)
+    if holds_texts(path):
+        dataset = _texts_at(path)
+        return replace(dataset, name=name) if name else dataset
     _refuse_unknown_name(spec)
     return load_dataset(Path(spec))
+
+
+def _named_texts(spec: str) -> tuple[str, Path]:
+    """The name and the path of ``NAME=PATH``, or no name where ``spec`` is a path."""
+    name, equals, rest = spec.partition("=")
+    if not equals or "/" in name or Path(spec).exists():
+        return "", Path(spec)
+    return name.strip(), expanded(rest)
+
+
+def _texts_at(path: Path) -> Dataset:
+    """In the likeliest reading, as ``load_dataset`` does."""
+    reading = read_texts(path)
+    for doubt in reading.doubts:
+        _log.warning("%s", doubt)
+    return reading.dataset
 
 
 def _refuse_unknown_name(spec: str) -> None:
     """Say which names there are where ``spec`` looks like a name rather than like a path."""
     path = Path(spec)
-    if path.exists() or is_source_name(path):
+    name, equals, rest = spec.partition("=")
+    if path.exists():
         return
-    name, equals, _ = spec.partition("=")
-    if equals and "/" not in name:
-        raise DataError(f"Unknown published data set {name!r}.{did_you_mean(name, PUBLISHED)}")
-    if len(path.parts) <= 1:
+    if equals and "/" not in name and (expanded(rest).exists() or not is_source_name(path)):
+        hint = did_you_mean(name, PUBLISHED)
+        raise DataError(
+            f"Unknown published data set {name!r}.{hint} A name of your own is for texts: a table with a column 'text' "
+            "and none of paths, or a folder of .txt files."
+        )
+    if len(path.parts) <= 1 and not is_source_name(path):
         allowed = [*NAMED, *(f"{name}=PATH" for name in PUBLISHED)]
         raise DataError(f"Unknown data set {spec!r}.{did_you_mean(spec, allowed)} Or give a path: {PATHS}.")
 

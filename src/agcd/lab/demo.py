@@ -1,4 +1,4 @@
-"""The demo: the whole method on photographs that install with the package, and a report to look at."""
+"""The demo: the whole method on photographs or texts that install with the package, and a report to look at."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from agcd.config import OUR_STRATEGY
+from agcd.config import OUR_STRATEGY, BackboneConfig
 from agcd.data.images import thumbnail
+from agcd.features.text_encoders import load_encoder
 from agcd.lab.bench import run_bench
 from agcd.lab.cells import Cell
 from agcd.lab.finished import FinishedCells, Replay
@@ -28,8 +29,10 @@ from agcd.types import Dataset
 STRATEGY, RIVAL = OUR_STRATEGY, "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5, "one_by_one": True}}
 """Whoever answers is asked one question at a time, as a person is."""
+TEXTS = "banking20"
+"""What ``agcd demo --texts`` is about."""
 _THUMBNAILS = 8
-"""Typical and answered images of a class: what fits into a line of the report."""
+"""Typical and answered rows of a class: what fits into a line of the report."""
 _THUMBNAIL_SIDE = 256
 """Pixels: more than twice what the report shows, so that cutting a square from it stays sharp."""
 _MAP_POINTS = 2000
@@ -65,7 +68,8 @@ def run_demo(
     console.print(rounds_table(ours, rival, replayed.session.rounds, replayed.session.labels.classes))
     console.print(classes_table(class_strips(replayed)))
     dataset = replayed.prepared.dataset
-    commands = [f"agcd demo --seed {seed}", f"agcd bench run --data {data} --help"]
+    kind = " --texts" if data == TEXTS else ""
+    commands = [f"agcd demo{kind} --seed {seed}", f"agcd bench run --data {data} --help"]
     story = tell_story(replayed, ours, {"Random": rival}, run_facts(cells[0], dataset, ours[-1]), commands)
     report = write_report(story, out)
     console.print(f"Report: {report} ({time.monotonic() - started:.0f} s in all)")
@@ -75,14 +79,22 @@ def run_demo(
 def run_facts(cell: Cell, dataset: Dataset, last: dict[str, Any]) -> list[tuple[str, str]]:
     """What was run, for the head of the report."""
     config = cell.config
-    backbone = f"{config.backbone.name}, {config.backbone.views} views of {config.backbone.image_size} pixels"
     return [
         ("Samples", str(dataset.n_rows)),
-        ("Features", backbone if dataset.paths else "as given"),
+        ("Features", _feature_words(config.backbone, dataset)),
         ("Strategy", f"{cell.strategy}, {last['n_queried'] // config.query.rounds} questions a round"),
         ("Training", f"{config.train.base_epochs} base epochs, {config.train.round_epochs} a round"),
         ("Seed", str(cell.seed)),
     ]
+
+
+def _feature_words(backbone: BackboneConfig, dataset: Dataset) -> str:
+    if dataset.x is not None:
+        return "as given"
+    if dataset.texts is not None:
+        encoder = load_encoder(backbone)
+        return f"{encoder.name}, sentence embeddings of {encoder.dim} numbers"
+    return f"{backbone.name}, {backbone.views} views of {backbone.image_size} pixels"
 
 
 def rounds_table(
@@ -140,7 +152,7 @@ def tell_story(
     prepared = replayed.prepared
     evaluator, dataset = prepared.evaluator, prepared.dataset
     moments = (("Before the first answer", replayed.session.rounds[0]), ("At the end", replayed.last))
-    paths = dataset.paths
+    paths, texts = dataset.paths, dataset.texts
     return Story(
         title=f"Category discovery in {dataset.name}",
         subtitle=f"{evaluator.n_old} classes known at the start, {len(evaluator.names) - evaluator.n_old} hidden",
@@ -153,6 +165,9 @@ def tell_story(
         name=replayed.session.config.query.strategy,
         measured_on="the test split" if evaluator.on_test else "the unlabelled training rows",
         thumbnail=(lambda row: thumbnail(paths[row], _THUMBNAIL_SIDE)) if paths else None,
+        excerpt=texts.__getitem__ if texts else None,
+        noun="text" if texts else "picture",
+        paths=dataset.where,
         commands=tuple(commands),
     )
 
@@ -178,7 +193,7 @@ def round_facts(
 
 
 def class_strips(replayed: Replay) -> tuple[ClassStrip, ...]:
-    """Each slot of the last model as a class: its name, size, most typical images and those asked about."""
+    """Each slot of the last model as a class: its name, size, most typical rows and those asked about."""
     session, last = replayed.session, replayed.last
     labels, evaluator = session.labels, replayed.prepared.evaluator
     prediction = last.fitted.predict(session.features, labels.train_rows)

@@ -37,6 +37,12 @@ def write_results(records: Sequence[Record], folder: Path) -> None:
         pyarrow.csv.write_csv(table, aside)
 
 
+def name_of(data: str) -> str:
+    """How a table calls a data set: by its own name (``banking=PATH``), or by the end of its path."""
+    name, equals, _ = data.partition("=")
+    return name if equals and "/" not in name else Path(data).name
+
+
 def summary_table(records: Sequence[Record]) -> str:
     """Markdown: the last round of each strategy, mean ± standard deviation over seeds, one block per data set."""
     blocks = []
@@ -48,7 +54,7 @@ def summary_table(records: Sequence[Record]) -> str:
             own = [r for r in last if r["strategy"] == strategy]
             figures = [mean_std([r[c] for r in own], percent=c in _PERCENT) for c in _COLUMNS]
             lines.append([strategy, str(own[0]["n_queried"]), *figures])
-        title = f"**{Path(data).name}**, {len({r['seed'] for r in last})} seeds"
+        title = f"**{name_of(data)}**, {len({r['seed'] for r in last})} seeds"
         blocks.append(f"{title}\n\n{markdown_table(['strategy', 'labels', *_COLUMNS.values()], lines)}")
     return "\n\n".join(blocks) + "\n"
 
@@ -64,7 +70,7 @@ def rounds_table(records: Sequence[Record]) -> str:
             cells = [[r["acc_all"] for r in rows if r["strategy"] == strategy and r["round"] == n] for n in numbers]
             lines.append([strategy, *(mean_std(c, percent=True) for c in cells)])
         heads = ["strategy", *("base" if n == 0 else f"round {n}" for n in numbers)]
-        blocks.append(f"**{Path(data).name}**, All after each round\n\n{markdown_table(heads, lines)}")
+        blocks.append(f"**{name_of(data)}**, All after each round\n\n{markdown_table(heads, lines)}")
     return "\n\n".join(blocks) + "\n"
 
 

@@ -133,16 +133,16 @@ def _draw_path(axes: Axes, way: _Way) -> None:
 
 
 @house_style()
-def agreement_figure(rounds: Rounds) -> Figure | None:
+def agreement_figure(rounds: Rounds, noun: str = "picture") -> Figure | None:
     """How often the model says what people said, of labelled samples and in blind audits: the chart without truth."""
     path = _columns(rounds, "n_labels", "agreement")
     if len(path) < 2:
         return None
     figure, axes = _one_chart()
     axes.plot(*path.T, color=OURS, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
-    plotting.frame_shares(axes, "answers given", "pictures called as people call them")
+    plotting.frame_shares(axes, "answers given", f"{noun}s called as people call them")
     axes.set_ylim(0, 1)
-    keys = [line_key("labelled pictures", OURS, MARKERS[0])]
+    keys = [line_key(f"labelled {noun}s", OURS, MARKERS[0])]
     audits = [(facts.n_labels, facts.audit) for facts in rounds if facts.audit]
     if audits:
         _draw_audits(axes, audits)
@@ -160,7 +160,7 @@ def _draw_audits(axes: Axes, audits: Sequence[tuple[int, Estimate]]) -> None:
 
 
 @house_style()
-def progress_figure(rounds: Rounds) -> Figure | None:
+def progress_figure(rounds: Rounds, noun: str = "picture") -> Figure | None:
     """How much of the data has a name, and how much changed its group, per answer given; needs no truth."""
     named, regrouped = _columns(rounds, "n_labels", "named"), _columns(rounds, "n_labels", "regrouped")
     if len(named) < 2:
@@ -168,7 +168,7 @@ def progress_figure(rounds: Rounds) -> Figure | None:
     figure, axes = _one_chart()
     axes.plot(*named.T, color=NEW, marker=MARKERS[0], markersize=5, linewidth=2.2, clip_on=False)
     axes.plot(*regrouped.T, color=MUTED, marker=MARKERS[1], markersize=5, linestyle=DASHES, clip_on=False)
-    plotting.frame_shares(axes, "answers given", "share of all pictures")
+    plotting.frame_shares(axes, "answers given", f"share of all {noun}s")
     axes.set_ylim(0, 1)
     named_key = line_key("in a group with a name", NEW, MARKERS[0])
     plotting.legend_below(figure, [named_key, line_key("regrouped in this round", MUTED, MARKERS[1], linestyle=DASHES)])
@@ -176,7 +176,9 @@ def progress_figure(rounds: Rounds) -> Figure | None:
 
 
 @house_style()
-def confidence_figure(moments: Sequence[Confidence], *, predicted: bool = False) -> Figure | None:
+def confidence_figure(
+    moments: Sequence[Confidence], *, predicted: bool = False, noun: str = "picture"
+) -> Figure | None:
     """Histograms of the highest probability of old and novel samples, one panel per moment.
 
     ``predicted``: which samples are old is the model's own word, and legend and axes speak to a person.
@@ -189,7 +191,7 @@ def confidence_figure(moments: Sequence[Confidence], *, predicted: bool = False)
         plotting.draw_histograms(axes, moment.old, moment.new)
         axes.set_title(shown(moment.title, 40), loc="left")
         if predicted:
-            axes.set(xlabel="how sure the model is", ylabel="share of the pictures")
+            axes.set(xlabel="how sure the model is", ylabel=f"share of the {noun}s")
         else:
             axes.set(xlabel="highest probability", ylabel="share of the samples")
         axes.tick_params(labelleft=True)

@@ -26,7 +26,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table of rounds, and what its head means in plain words."""
+    """A column of the table of rounds, and what its head means in plain words; ``{noun}`` is what a row is called."""
 
     field: str
     head: str
@@ -42,17 +42,17 @@ def _told_audit(audit: Estimate | None) -> str:
 COLUMNS = (
     Column("n_taught", "Labels", "labels that the model learned from, those known at the start included", whole),
     Column("n_classes", "Classes", "classes that had a name", whole),
-    Column("named", "Named", "share of all pictures that lie in a group with a name", percent),
+    Column("named", "Named", "share of all {noun}s that lie in a group with a name", percent),
     Column(
         "audit",
         "Blind audit",
-        "share of blindly answered pictures that the model names rightly, and its 95 % interval",
+        "share of blindly answered {noun}s that the model names rightly, and its 95 % interval",
         _told_audit,
     ),
     Column("acc_all", "All", "share of all samples recognised correctly", percent),
     Column("acc_old", "Old", "the same among classes that had labels from the start", percent, "old"),
     Column("acc_new", "New", "the same among classes that nobody had labelled before", percent, "new"),
-    Column("agreement", "Agreement", "share of labelled pictures that the model calls as people did", percent),
+    Column("agreement", "Agreement", "share of labelled {noun}s that the model calls as people did", percent),
     Column("nov_coverage", "Nov-C", "coverage: share of the novel classes asked about at least once", decimal),
     Column("nov_ratio", "Nov-R", "ratio: share of the questions that met a novel class", decimal),
     Column("nov_uniformity", "Nov-U", "uniformity: 1 when the questions spread evenly over novel classes", decimal),
@@ -65,7 +65,7 @@ COLUMNS = (
     ),
     Column("mapping_diff", "Moved", "share of the classes for which another output of the model now stands", percent),
     Column(
-        "regrouped", "Regrouped", "share of the pictures that lie in another group than in the round before", percent
+        "regrouped", "Regrouped", "share of the {noun}s that lie in another group than in the round before", percent
     ),
     Column(
         "best_on_test",
@@ -98,9 +98,13 @@ class Table:
     lines: tuple[RoundLine, ...]
 
 
-def round_table(name: str, rounds: Sequence[RoundFacts]) -> Table:
+def round_table(name: str, rounds: Sequence[RoundFacts], noun: str = "picture") -> Table:
     """The rounds as text."""
-    columns = tuple(c for c in COLUMNS if any(_has(getattr(facts, c.field)) for facts in rounds))
+    columns = tuple(
+        replace(column, meaning=column.meaning.format(noun=noun))
+        for column in COLUMNS
+        if any(_has(getattr(facts, column.field)) for facts in rounds)
+    )
     lines = tuple(_line(facts, columns) for facts in rounds)
     return Table(shown(name, 40), columns, lines)
 
@@ -138,7 +142,7 @@ def _right_card(story: Story) -> Card | None:
     return Card(
         "Names that are right",
         f"about {rough_percent(right.share)}",
-        note=f"{interval(right.low, right.high)}, from {count(right.n, 'checked picture')}",
+        note=f"{interval(right.low, right.high)}, from {count(right.n, f'checked {story.noun}')}",
     )
 
 
@@ -220,12 +224,12 @@ def _without_truth(story: Story, last: RoundFacts) -> str:
     if last.audit:
         who = "The model" if told else "the model"
         told.append(
-            f"{who} is right on {percent(last.audit.share)} of {count(last.audit.n, 'picture')} drawn at random and "
+            f"{who} is right on {percent(last.audit.share)} of {count(last.audit.n, story.noun)} drawn at random and "
             f"answered blind (95 % interval {interval(last.audit.low, last.audit.high)})" + _since(story, "audit")
         )
     if is_known(last.agreement):
         who = "It" if last.audit else "The model" if told else "the model"
-        told.append(f"{who} calls {percent(last.agreement)} of the labelled pictures as people did")
+        told.append(f"{who} calls {percent(last.agreement)} of the labelled {story.noun}s as people did")
         told[-1] += _since(story, "agreement")
     return " ".join(told)
 

@@ -23,32 +23,37 @@ from agcd.report.figures import (
     progress_figure,
 )
 from agcd.report.numbers import cards, round_table, summary
-from agcd.report.second_look import doubt_looks, pair_cards
+from agcd.report.second_look import doubt_looks, excerpt, pair_cards
 from agcd.report.story import ClassStrip, Story
 from agcd.report.strips import Thumbnails, contact_sheets, data_uri, first_rows
 from agcd.words import clean, count, is_known, percent, shown
 
 MAX_STRIPS = 200
 """Classes shown with pictures; the rest are listed by name."""
+_EXCERPTS = 5
+"""Texts of a class that are shown of each kind: they take more room than pictures."""
+_TOOLTIP = 1000
+"""Columns of a text for whoever points at its excerpt."""
 _OPEN_PAIRS = 4
 """Pairs of confused classes that are shown at once; the others are folded away."""
 _CAPTIONS = {
     "accuracy": "How often the model is right after each round, on all classes and on the novel ones alone.",
     "balance": "Each step is one round: a good run climbs toward the dotted line, where novel classes are "
     "recognised as well as old ones.",
-    "agreement": "How often the model gives a picture the class that people gave it; labelled pictures are those that "
+    "agreement": "How often the model gives a {noun} the class that people gave it; labelled {noun}s are those that "
     "it has learnt from.",
-    "progress": "How many of the pictures lie in a group with a name, and how many changed their group in each round: "
+    "progress": "How many of the {noun}s lie in a group with a name, and how many changed their group in each round: "
     "once the first are many and the second few, further answers change little.",
     "confidence": "How sure the model is of its answers: the closer the two colours lie, the less it treats novel "
     "classes as strangers.",
     "map": "Samples that the model finds alike lie close together; each class has a colour and a number, and black "
     "outlines mark the samples that were answered.",
 }
+"""What stands under each figure; ``{noun}`` is what a row is called."""
 _CAPTIONS_WITHOUT_TRUTH = {
-    "confidence": "How sure the model is of pictures that nobody has labelled, split by what it takes them for.",
-    "map": "Pictures that the model finds alike lie close together. Colours and numbers are the classes as they stand "
-    "now, by people's answers or else by the last model, in every panel; black outlines mark the pictures that were "
+    "confidence": "How sure the model is of {noun}s that nobody has labelled, split by what it takes them for.",
+    "map": "{Noun}s that the model finds alike lie close together. Colours and numbers are the classes as they stand "
+    "now, by people's answers or else by the last model, in every panel; black outlines mark the {noun}s that were "
     "answered.",
 }
 
@@ -69,15 +74,18 @@ class Picture:
 
 @dataclass(frozen=True)
 class Image:
-    """One thumbnail on the page."""
+    """One thumbnail on the page, or an excerpt of a text, which has no address."""
 
     uri: str
     text: str
+    """What the thumbnail shows; or the excerpt."""
+    whole: str = ""
+    """The text as far as a tooltip takes it."""
 
 
 @dataclass(frozen=True)
 class ClassCard:
-    """One class on the page; ``typical`` and ``queried`` are pictures, ``rows`` stands in where there are none."""
+    """One class on the page; ``typical`` and ``queried`` are pictures or excerpts, ``rows`` stands in for both."""
 
     name: str
     full_name: str
@@ -123,14 +131,19 @@ def _pictures(story: Story) -> list[Picture]:
     figures: dict[str, Figure | None] = {
         "accuracy": accuracy,
         "balance": balance_figure(story.rounds, story.rivals, story.name),
-        "agreement": None if accuracy else agreement_figure(story.rounds),
-        "progress": None if accuracy else progress_figure(story.rounds),
-        "confidence": confidence_figure(story.confidence, predicted=not story.has_truth),
+        "agreement": None if accuracy else agreement_figure(story.rounds, story.noun),
+        "progress": None if accuracy else progress_figure(story.rounds, story.noun),
+        "confidence": confidence_figure(story.confidence, predicted=not story.has_truth, noun=story.noun),
         "map": map_figure(story.maps, RESEARCHERS_HEADS if story.has_truth else PERSONS_HEADS),
     }
     captions = _CAPTIONS if story.has_truth else _CAPTIONS | _CAPTIONS_WITHOUT_TRUTH
     return [
-        Picture(name, png_bytes(figure), captions[name], name in ("confidence", "map"))
+        Picture(
+            name,
+            png_bytes(figure),
+            captions[name].format(noun=story.noun, Noun=story.noun.capitalize()),
+            name in ("confidence", "map"),
+        )
         for name, figure in figures.items()
         if figure
     ]
@@ -157,7 +170,7 @@ def _render(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None
 def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) -> dict[str, Any]:
     """All that the template shows, as text that is already short enough; escaping is the template's work."""
     strips = story.in_order()
-    table = round_table(story.name, story.rounds)
+    table = round_table(story.name, story.rounds, story.noun)
     return {
         "title": shown(story.title, 120),
         "subtitle": shown(story.subtitle, 300) if story.subtitle else "",
@@ -166,7 +179,7 @@ def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) 
         "cards": cards(story),
         "summary": summary(story),
         "table": table,
-        "rivals": [round_table(name, rounds) for name, rounds in story.rivals.items() if rounds],
+        "rivals": [round_table(name, rounds, story.noun) for name, rounds in story.rivals.items() if rounds],
         "pictures": pictures,
         "confusions": pair_cards(story, thumbnails),
         "open_pairs": _OPEN_PAIRS,
@@ -175,6 +188,8 @@ def _view(story: Story, pictures: list[Picture], thumbnails: Thumbnails | None) 
         "unpictured": [_class_card(story, strip, None) for strip in strips[MAX_STRIPS:]],
         "commands": [clean(command) for command in story.commands],
         "commands_note": clean(story.commands_note),
+        "noun": story.noun,
+        "Noun": story.noun.capitalize(),
         "has_truth": story.has_truth,
         "accuracy": story.accuracy,
         "has_audit": any(column.field == "audit" for column in table.columns),
@@ -191,9 +206,15 @@ def _pairs(facts: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 
 
 def _class_card(story: Story, strip: ClassStrip, thumbnails: Thumbnails | None) -> ClassCard:
-    facts = (count(strip.size, "member" if story.has_truth else "picture"), *_checked_facts(strip))
+    facts = (count(strip.size, "member" if story.has_truth else story.noun), *_checked_facts(strip))
     card = ClassCard(shown(strip.name), shown(strip.name, 400), strip.is_new, story.kinds.of(strip), facts)
     typical, queried = first_rows(strip, len(story.classes))
+    if story.excerpt is not None:
+        return replace(
+            card,
+            typical=tuple(_quoted(story.excerpt(row)) for row in typical.tolist()[:_EXCERPTS]),
+            queried=tuple(_quoted(story.excerpt(row)) for row in queried.tolist()[:_EXCERPTS]),
+        )
     if thumbnails is None:
         return replace(card, rows=", ".join(shown(story.file(row), 80) for row in typical.tolist()))
     return replace(
@@ -212,6 +233,10 @@ def _checked_facts(strip: ClassStrip) -> list[str]:
         else:
             facts.append(f"{round(strip.purity * strip.n_checked):,} of {strip.n_checked:,} checked are right")
     return facts
+
+
+def _quoted(text: str) -> Image:
+    return Image("", excerpt(text), shown(text, _TOOLTIP))
 
 
 def _image(story: Story, row: int, thumbnails: Thumbnails, role: str) -> Image:

@@ -1,4 +1,4 @@
-"""What deserves a second look, as the page shows it: confused classes side by side, and doubtful pictures."""
+"""What deserves a second look, as the page shows it: confused classes side by side, and doubtful rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from agcd.report.story import Confusion, Doubt, Story
 from agcd.report.strips import Thumbnails
 from agcd.words import count, rough_percent, shown
 
+EXCERPT = 180
+"""Columns of a text that are shown; it is cut where it is longer."""
+
 
 @dataclass(frozen=True)
 class Look:
-    """One picture with its words; without images ``uri`` is empty."""
+    """One row with its words; ``uri`` is its image and ``text`` an excerpt of its text, or both are empty."""
 
     uri: str
     file: str
     lines: tuple[str, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)
 class PairCard:
-    """Two classes side by side, and the pictures that people and the model call differently."""
+    """Two classes side by side, and the rows that people and the model call differently."""
 
     one: str
     other: str
@@ -46,7 +50,7 @@ def _pair_card(story: Story, pair: Confusion, thumbnails: Thumbnails | None) -> 
     return PairCard(
         one,
         other,
-        f"People and the model differ on {count(pair.n, 'picture')}.",
+        f"People and the model differ on {count(pair.n, story.noun)}.",
         tuple((name, _looks(story, rows, thumbnails)) for name, rows in sides),
         disputed,
         pair.n - len(disputed),
@@ -58,7 +62,7 @@ def _looks(story: Story, rows: Sequence[int], thumbnails: Thumbnails | None) -> 
 
 
 def doubt_looks(story: Story, thumbnails: Thumbnails | None) -> list[Look]:
-    """The doubtful pictures of a story, each with its name and the chance that it is right."""
+    """The doubtful rows of a story, each with its name and the chance that it is right."""
     return [_look(story, doubt.row, thumbnails, _doubt_lines(doubt)) for doubt in story.doubts]
 
 
@@ -67,4 +71,10 @@ def _doubt_lines(doubt: Doubt) -> tuple[str, str]:
 
 
 def _look(story: Story, row: int, thumbnails: Thumbnails | None, lines: tuple[str, ...] = ()) -> Look:
-    return Look(thumbnails.uri(row) if thumbnails else "", shown(story.file(row), 300), lines)
+    text = excerpt(story.excerpt(row)) if story.excerpt else ""
+    return Look(thumbnails.uri(row) if thumbnails else "", shown(story.file(row), 300), lines, text)
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text on one line, as much as a few lines of a page hold."""
+    return shown(text, EXCERPT)

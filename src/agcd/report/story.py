@@ -11,6 +11,7 @@ from agcd.types import BoolArray, FloatArray, IntArray
 from agcd.words import is_known
 
 Thumbnail = Callable[[int], Image]
+Excerpt = Callable[[int], str]
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Kinds:
 
 RESEARCHERS = Kinds("old", "novel")
 PERSONS = Kinds("known", "found by you", "group")
-"""Where there is no ground truth, somebody reads about own pictures."""
+"""Where there is no ground truth, somebody reads about own data."""
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,10 @@ class Story:
     """The most doubtful first."""
     thumbnail: Thumbnail | None = None
     """Row → image; None where rows are not images."""
+    excerpt: Excerpt | None = None
+    """Row → what it says; None where rows are not texts."""
+    noun: str = "picture"
+    """What one row is called."""
     paths: Sequence[str] | None = None
     """The file of each row; None where rows have none."""
     commands: tuple[str, ...] = ()

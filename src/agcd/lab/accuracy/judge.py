@@ -13,6 +13,7 @@ from agcd.lab.accuracy.projects import draw_project
 from agcd.lab.accuracy.simulate import Moment, simulate
 from agcd.lab.cells import Cell, load
 from agcd.lab.frozen import frozen_train_rows
+from agcd.lab.results import name_of
 from agcd.rng import generator
 from agcd.signs import PRIOR, logits
 from agcd.types import FloatArray, IntArray
@@ -46,7 +47,7 @@ class Judged:
 def judge_projects(cell: Cell, cache_dir: Path, seeds: range, drawn_every: int) -> list[Judged]:
     """Simulate projects with these seeds out of a cell's train rows, and judge each after ``STOPS`` answers."""
     x, truth = train_rows(cell, cache_dir)
-    return [one for seed in seeds for one in judge_project(Path(cell.data).name, x, truth, seed, drawn_every)]
+    return [one for seed in seeds for one in judge_project(name_of(cell.data), x, truth, seed, drawn_every)]
 
 
 def train_rows(cell: Cell, cache_dir: Path) -> tuple[FloatArray, IntArray]:

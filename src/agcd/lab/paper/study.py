@@ -12,6 +12,7 @@ from agcd.io import digest, read_json, write_json
 from agcd.lab.bench import Progress
 from agcd.lab.cells import NO_QUERY, Cell, load, prepare
 from agcd.lab.published import parse_spec, with_preset
+from agcd.lab.results import name_of
 from agcd.training.n_classes import estimate_n_classes, prefix_features
 from agcd.types import NumberOfClasses
 
@@ -56,8 +57,7 @@ class Study:
     @property
     def name(self) -> str:
         """A short name: that of the paper's data set, or of the file or folder."""
-        known = parse_spec(self.data)
-        return known[0].name if known else Path(self.data).stem
+        return Path(name_of(self.data)).stem
 
     @property
     def title(self) -> str:

@@ -2,12 +2,22 @@
 
 The keystroke-level model (Card, Moran and Newell 1980, "The keystroke-level model for user performance time with
 interactive systems") gives the operators K, P and M. How long it takes to see what a picture shows is not part of it:
-``recognise`` and ``scan`` are assumptions of ours, and docs/person.md says what changes with them.
+``recognise`` and ``scan`` are assumptions of ours, and docs/person.md says what changes with them. A text is read
+instead, which takes a time for each of its words (``reading_costs``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+
+WORDS_PER_MINUTE = 238
+"""Of silent reading in English (Brysbaert 2019, "How many words do we read per minute?", a mean of 190 studies)."""
+MOST_WORDS = 60
+"""Of a long text that are read until it is clear what it is about. Assumed."""
+SKIMMED = 0.5
+"""Share of that time for a text of a page, to see whether it is of the same class as the others. Assumed."""
 
 
 @dataclass(frozen=True)
@@ -55,3 +65,10 @@ class Costs:
         if is_known and n_known <= self.hotkeys:
             return 1
         return 1 + (min(self.letters, len(name)) if is_known else len(name))
+
+
+def reading_costs(costs: Costs, texts: Sequence[str]) -> Costs:
+    """The same for a person who reads these texts: as long as one of them takes on average."""
+    n_words = mean(min(MOST_WORDS, len(text.split())) for text in texts)
+    seconds = 60 * n_words / WORDS_PER_MINUTE
+    return replace(costs, recognise=seconds, scan=SKIMMED * seconds)

@@ -74,6 +74,8 @@ class Run:
     seed: int
     errors: float
     curve: Curve
+    noun: str = "picture"
+    """What one row is called."""
 
 
 def record(names: Generator[IntArray, None, None], drawn: Drawn, person: Person, minutes: float) -> Curve:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from agcd.lab.person.curves import Run
 from agcd.lab.person.ways import WAYS
-from agcd.lab.results import unique
+from agcd.lab.results import name_of, unique
 from agcd.plotting import DASHES, NEW, OLD, OURS, RIVALS, house_style, legend_below, panels, share_axis, spread_of
 
 STEP_SECONDS = 1
@@ -46,10 +45,10 @@ def draw_runs(runs: Sequence[Run], minutes: float) -> Figure:
         own = [run for run in runs if run.data == data]
         for way in unique(run.way for run in own):
             _draw_way(axes, [run for run in own if run.way == way], minutes)
-        _frame(axes, f"{Path(data).name}, {_rows(own)} pictures", minutes)
+        _frame(axes, f"{name_of(data)}, {_rows(own)} {own[0].noun}s", minutes)
     for axes in grid:
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
-            axes.set_ylabel("pictures with the right name")
+            axes.set_ylabel(f"{_noun(runs)}s with the right name")
     keys = [Line2D([], [], label=WAYS[way].words, **LOOKS.get(way, {})) for way in WAYS if way in used]
     legend_below(figure, keys, column=LEGEND_COLUMN)
     return figure
@@ -75,6 +74,11 @@ def _frame(axes: Axes, title: str, minutes: float) -> None:
     axes.set_xticks([t for t in TICKS if t <= minutes], [f"{t:g}" for t in TICKS if t <= minutes])
     share_axis(axes, "y")
     axes.grid()
+
+
+def _noun(runs: Sequence[Run]) -> str:
+    nouns = unique(run.noun for run in runs)
+    return nouns[0] if len(nouns) == 1 else "row"
 
 
 def _rows(runs: Sequence[Run]) -> str:

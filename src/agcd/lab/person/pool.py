@@ -10,6 +10,7 @@ import numpy as np
 from agcd.config import BackboneConfig
 from agcd.errors import ConfigError
 from agcd.features import open_features
+from agcd.lab.starts import rows_of
 from agcd.rng import generator
 from agcd.training.fitted import frozen_features
 from agcd.types import UNLABELLED, BoolArray, Dataset, FloatArray, IntArray
@@ -43,6 +44,7 @@ class Pool:
     """How many classes there truly are: only for ways that say that they are told."""
     paths: tuple[Path, ...] | None
     seed: int
+    texts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def draw_pool(dataset: Dataset, start: Start, seed: int, backbone: BackboneConfi
         len(classes),
         None if dataset.paths is None else tuple(dataset.paths[row] for row in rows),
         seed,
+        None if dataset.texts is None else tuple(dataset.texts[row] for row in rows),
     )
     return Drawn(pool, truth, names)
 
@@ -109,11 +112,5 @@ def start_labels(truth: IntArray, start: Start, seed: int) -> IntArray:
 
 def only_rows(dataset: Dataset, rows: IntArray) -> Dataset:
     """Some rows of a data set, without what is known of them."""
-    return replace(
-        dataset,
-        y_class=np.full(len(rows), UNLABELLED, np.int64),
-        is_test=np.zeros(len(rows), np.bool_),
-        keys=tuple(dataset.keys[row] for row in rows),
-        paths=None if dataset.paths is None else tuple(dataset.paths[row] for row in rows),
-        x=None if dataset.x is None else dataset.x[rows],
-    )
+    nothing = np.full(len(rows), UNLABELLED, np.int64)
+    return replace(rows_of(dataset, rows), y_class=nothing, is_test=np.zeros(len(rows), np.bool_))

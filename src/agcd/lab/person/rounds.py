@@ -26,7 +26,7 @@ from agcd.lab.person.pool import Pool
 from agcd.lab.person.simulated import Person
 from agcd.types import UNLABELLED, IntArray
 
-READING = "reading images"
+READING = "reading pictures"
 """The stage of a job in which features are computed."""
 N_TICKS = 12
 """Pictures of the screen "which of these are also it?" (``N_ASKED`` of the page)."""
@@ -130,9 +130,26 @@ def _clear(folder: Path) -> None:
 
 
 def make_project(pool: Pool, folder: Path, settings: tuple[str, ...]) -> None:
-    """Copy the images under names that are numbers, write the known labels, and call ``agcd init``."""
-    assert pool.paths is not None
+    """Write the items under names that are numbers, and the known labels, and call ``agcd init``."""
     _clear(folder)
+    source = _write_texts(pool, folder) if pool.texts is not None else _write_images(pool, folder)
+    overrides = [part for setting in settings for part in ("--set", setting)]
+    command = ["init", str(folder), *source, *overrides]
+    done = subprocess.run([sys.executable, "-m", "agcd.cli", *command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StorageError(f"agcd init failed: {done.stderr.strip()}")
+
+
+def _write_texts(pool: Pool, folder: Path) -> list[str]:
+    assert pool.texts is not None
+    labels = ["" if c < 0 else pool.known[c] for c in pool.y_start.tolist()]
+    ids = [f"{row:06d}" for row in range(len(labels))]
+    write_table(folder / "texts.csv", {"id": ids, "text": list(pool.texts), "label": labels})
+    return ["--texts", str(folder / "texts.csv")]
+
+
+def _write_images(pool: Pool, folder: Path) -> list[str]:
+    assert pool.paths is not None
     images = folder / "images"
     (images / "unlabelled").mkdir(parents=True)
     names = [f"unlabelled/{row:06d}{path.suffix.lower()}" for row, path in enumerate(pool.paths)]
@@ -141,8 +158,4 @@ def make_project(pool: Pool, folder: Path, settings: tuple[str, ...]) -> None:
     labelled = np.flatnonzero(pool.y_start >= 0).tolist()
     labels = [pool.known[pool.y_start[row]] for row in labelled]
     write_table(folder / "labels.csv", {"path": [names[row] for row in labelled], "label": labels})
-    overrides = [part for setting in settings for part in ("--set", setting)]
-    command = ["init", str(folder), "--images", str(images), "--labels", str(folder / "labels.csv"), *overrides]
-    done = subprocess.run([sys.executable, "-m", "agcd.cli", *command], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise StorageError(f"agcd init failed: {done.stderr.strip()}")
+    return ["--images", str(images), "--labels", str(folder / "labels.csv")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,14 @@ from agcd.errors import ConfigError, did_you_mean
 from agcd.io import atomic_write, digest, read_json, write_json
 from agcd.lab.bench import Progress, print_now
 from agcd.lab.datasets import load_data
-from agcd.lab.person.costs import Costs
+from agcd.lab.person.costs import Costs, reading_costs
 from agcd.lab.person.curves import Curve, Run, record
 from agcd.lab.person.picture import draw_runs
 from agcd.lab.person.pool import Drawn, Start, draw_pool
 from agcd.lab.person.simulated import Person
 from agcd.lab.person.tables import person_tables, result_lines
 from agcd.lab.person.ways import WAYS, Place, check_ways
-from agcd.lab.results import write_results
+from agcd.lab.results import name_of, write_results
 from agcd.plotting import png_bytes
 from agcd.rng import generator
 from agcd.types import Dataset
@@ -40,12 +40,20 @@ class Study:
     errors: tuple[float, ...] = (0.0,)
     minutes: float = 20
     costs: Costs = field(default_factory=Costs)
+    """Of pictures; what looking at texts takes is reckoned from their words."""
+    looks: dict[str, float] = field(default_factory=dict)
+    """Seconds of ``recognise`` and ``scan`` that somebody asked for, whatever is looked at."""
     waiting: str = "wall"
     """Whether waiting is what the clock on the wall says, or the seconds of a core that the work took."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the project that the page serves; its backbone, nothing of it trained, gives the others their features."""
     overrides: tuple[str, ...] = ()
     """The same settings as ``agcd init --set`` takes them."""
+
+    def costs_of(self, dataset: Dataset) -> Costs:
+        costs = self.costs if dataset.texts is None else reading_costs(self.costs, dataset.texts)
+        recognise, scan = (self.looks.get(name, getattr(costs, name)) for name in ("recognise", "scan"))
+        return replace(costs, recognise=recognise, scan=scan)
 
 
 def report_person(study: Study, out: Path, cache_dir: Path, progress: Progress = print_now) -> str:
@@ -66,15 +74,17 @@ def run_person(study: Study, out: Path, cache_dir: Path, progress: Progress = pr
     _check(study)
     for data in study.data:
         dataset = load_data(data, cache_dir)
-        shown = [name for name in study.ways if dataset.paths is not None or not WAYS[name].needs_pictures]
+        noun = "picture" if dataset.texts is None else "text"
+        has_items = dataset.paths is not None or dataset.texts is not None
+        shown = [name for name in study.ways if has_items or not WAYS[name].needs_items]
         for name in study.ways:
             if name not in shown:
-                progress(f"{data} holds no pictures to serve: left out {WAYS[name].words!r}")
+                progress(f"{data} holds nothing to show: left out {WAYS[name].words!r}")
         for seed in range(study.n_seeds):
             desk = _Desk(study, data, dataset, seed, out, cache_dir)
             for name in shown:
                 for errors in study.errors:
-                    yield Run(data, name, seed, errors, desk.curve(name, errors, progress))
+                    yield Run(data, name, seed, errors, desk.curve(name, errors, progress), noun)
 
 
 @dataclass
@@ -97,18 +107,19 @@ class _Desk:
     def curve(self, name: str, errors: float, progress: Progress) -> Curve:
         """What became of one way, from the disk if it was tried before."""
         study, what = self.study, [self.data, name, self.seed, errors]
-        decides = [asdict(study.start), study.minutes, asdict(study.costs), study.waiting, study.settings]
+        costs = study.costs_of(self.dataset)
+        decides = [asdict(study.start), study.minutes, asdict(costs), study.waiting, study.settings]
         key = digest([*what, *decides])
         path = self.out / "curves" / f"{key}.json"
         if not path.exists():
-            person = make_person(self.drawn, study.costs, errors, self.seed, CLOCKS[study.waiting])
+            person = make_person(self.drawn, costs, errors, self.seed, CLOCKS[study.waiting])
             place = Place(self.out / "projects" / key, study.overrides)
             names = WAYS[name].run(self.drawn.pool, person, place)
             curve = record(names, self.drawn, person, study.minutes)
             write_json(path, curve.to_json())
             last = curve.moments[-1]
             progress(
-                f"{Path(self.data).name} seed {self.seed}, {name}, {100 * errors:g} % errors: "
+                f"{name_of(self.data)} seed {self.seed}, {name}, {100 * errors:g} % errors: "
                 f"{100 * last.right:.1f} % right after {last.seconds / 60:.1f} min"
             )
         return Curve.from_json(read_json(path))

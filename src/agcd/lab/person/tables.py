@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 
 from agcd.lab.person.curves import Run
 from agcd.lab.person.ways import WAYS
-from agcd.lab.results import Record, markdown_table, mean_std, unique
+from agcd.lab.results import Record, markdown_table, mean_std, name_of, unique
 
 MINUTES = (1, 2, 5, 10, 20)
 """After which the right names are counted."""
@@ -37,7 +36,7 @@ def person_tables(runs: Sequence[Run], minutes: float) -> str:
         heads += [f"keys to {100 * LEVELS[-1]:g} %", "minutes in all", "waiting, s", "keys", "seeds"]
         lines = [_line([run for run in own if run.way == way], shown) for way in unique(run.way for run in own)]
         rows = mean_std([run.curve.n_hidden for run in own], percent=False).partition(" ")[0].partition(".")[0]
-        title = f"**{Path(data).name}**, right names (%) of {rows} pictures, {100 * errors:g} % wrong answers"
+        title = f"**{name_of(data)}**, right names (%) of {rows} {own[0].noun}s, {100 * errors:g} % wrong answers"
         blocks.append(f"{title}\n\n{markdown_table(heads, lines)}\n")
     return "\n".join(blocks)
 

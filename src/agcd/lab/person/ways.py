@@ -51,7 +51,8 @@ class Way:
 
     words: str
     run: Callable[[Pool, Person, Place], Names]
-    needs_pictures: bool = False
+    needs_items: bool = False
+    """Whether there must be pictures or texts to show, not embeddings alone."""
 
 
 # ------------------------------------------------------------------------------------------------------ ours, live
@@ -186,8 +187,8 @@ def _k_means(pool: Pool, rows: IntArray, n: int) -> list[IntArray]:
 WAYS: dict[str, Way] = {
     "live": Way("ours, live", partial(live, ticks_below=0)),
     "live-ticks": Way("ours, live, with ticks", partial(live, ticks_below=1)),
-    "page": Way("ours, the page: live, then the review", page, needs_pictures=True),
-    "rounds": Way("ours in explicit rounds", rounds, needs_pictures=True),
+    "page": Way("ours, the page: live, then the review", page, needs_items=True),
+    "rounds": Way("ours in explicit rounds", rounds, needs_items=True),
     "clusters": Way("naming k-means clusters, K known", partial(name_clusters, per_class=1)),
     "clusters-2x": Way("naming k-means clusters, 2 × K", partial(name_clusters, per_class=2)),
     "pages": Way("approving or splitting pages", partial(approve_pages, per_class=4)),

@@ -4,6 +4,7 @@ from agcd.lab.published.check import Checked, check_published
 from agcd.lab.published.facts import (
     PUBLISHED,
     Published,
+    expanded,
     find_published,
     parse_spec,
     published_old_classes,
@@ -16,6 +17,7 @@ __all__ = [
     "Checked",
     "Published",
     "check_published",
+    "expanded",
     "find_published",
     "load_published",
     "parse_spec",

@@ -154,8 +154,13 @@ def parse_spec(spec: str) -> tuple[Published, Path] | None:
         raise DataError(
             f"{name} needs the path of your copy: write {name}=PATH, where PATH is {PUBLISHED[name].layout}."
         )
+    return PUBLISHED[name], expanded(path)
+
+
+def expanded(path: str) -> Path:
+    """The path behind ``NAME=``, which no shell expands."""
     try:
-        return PUBLISHED[name], Path(path.strip()).expanduser()
+        return Path(path.strip()).expanduser()
     except RuntimeError:  # "~nobody/…"
         raise DataError(f"{path} begins with the home folder of an unknown user.") from None
 
