@@ -1,4 +1,5 @@
-"""Take the pictures of the page that the documents show: ``python docs/make_screenshots.py PROJECT``.
+"""Take the pictures of the page that the documents show: ``python docs/make_screenshots.py PROJECT``, and those with
+texts, which need no project: ``python docs/make_screenshots.py --texts``.
 
 The project stays as it is: a new one is made of its images and first labels. The folders of the images must tell their
 classes: that is where the answers come from. It takes a few minutes, for two trainings run in the background.
@@ -28,12 +29,17 @@ from agcd.app.create import read_settings
 from agcd.app.export.files import label_table
 from agcd.app.project import Project
 from agcd.app.store.events import new_uid
+from agcd.data.tables import write_table
+from agcd.io import default_cache
+from agcd.lab.datasets import load_data
 
 MOST_BYTES = 300_000
 TRAINING_MS = 900_000
 N_EVEN = 64
 """Colours of the page itself, which are kept."""
 N_AUDITED, N_ANSWERED = 30, 40
+N_KNOWN, N_LABELS, N_SAID = 10, 5, 14
+"""Of the texts: classes known at the start, their labels, and answers before the picture is taken."""
 NOWHERE = (760, 60)
 """A place where nothing reacts to the mouse."""
 
@@ -276,10 +282,46 @@ def served(browser: Browser, folder: Path, out: Path) -> Iterator[Studio]:
         studio.close()
 
 
-def make_all(project: Path, out: Path, name: str) -> None:
-    with TemporaryDirectory() as scratch, sync_playwright() as playwright:
+@contextmanager
+def browsing() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
         executable = shutil.which("chromium") or shutil.which("google-chrome")
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+def make_texts(out: Path) -> None:
+    """The label card and the review of questions to a bank, which come with agcd."""
+    data = load_data("banking20", default_cache())
+    rows = np.flatnonzero(~data.is_test)
+    said = np.zeros(len(data.classes), np.int64)
+    lines: dict[str, list[str]] = {"id": [], "text": [], "label": []}
+    for row in rows.tolist():
+        c = int(data.y_class[row])
+        said[c] += 1
+        is_known = c < N_KNOWN and said[c] <= N_LABELS
+        for name, value in zip(lines, (f"Q{row}", data.texts[row], data.classes[c] if is_known else ""), strict=True):
+            lines[name].append(value)
+    with TemporaryDirectory() as scratch, browsing() as browser:
+        write_table(Path(scratch) / "bank.csv", lines)
+        Project.create(Path(scratch) / "bank", Path(scratch) / "bank.csv", kind="text").close()
+        with served(browser, Path(scratch) / "bank", out) as studio:
+            question = studio.page.locator(".card:not(.is-waiting) .viewer-text")
+            expect(question).to_be_visible(timeout=TRAINING_MS)
+            for _ in range(N_SAID):
+                row = studio.get("question?who=me&holder=a-studio&live=true")["row"]
+                studio.say({row: data.classes[data.y_class[rows[row]]]})
+            studio.go("label")
+            expect(question).to_be_visible()
+            studio.shoot("texts-label")
+            studio.go("review")
+            expect(studio.page.locator(".review-tile").first).to_be_visible()
+            studio.shoot("texts-review")
+
+
+def make_all(project: Path, out: Path, name: str) -> None:
+    with TemporaryDirectory() as scratch, browsing() as browser:
         (Path(scratch) / "new").mkdir()
         copy = Path(shutil.copytree(project, Path(scratch) / name))
         with served(browser, untrained(copy, Path(scratch) / "new"), out) as studio:
@@ -290,13 +332,16 @@ def make_all(project: Path, out: Path, name: str) -> None:
             review(studio)
             classes(studio, new_class)
             grid_and_map(studio)
-        browser.close()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("project", type=Path)
+    parser.add_argument("project", type=Path, nargs="?")
+    parser.add_argument("--texts", action="store_true", help="the pictures with texts alone")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "images")
     parser.add_argument("--name", default="groceries", help="what the pages call the project")
     given = parser.parse_args()
-    make_all(given.project, given.out, given.name)
+    if given.texts:
+        make_texts(given.out)
+    else:
+        make_all(given.project, given.out, given.name)

@@ -140,7 +140,8 @@ def test_texts_are_discovered_saved_and_named(tmp_path: Path) -> None:
     model = make_estimator(n_classes=3, cache_dir=tmp_path / "cache").fit(texts, y)
     assert model.labels_[:6].tolist() == ["card"] * 3 + ["top up"] * 3
     model = model.teach([6], ["theft"])
-    assert model.predict(["they stole my telephone", "How can I top up my account?"]).tolist() == ["theft", "top up"]
+    asked = ["they stole my telephone", "When does my card arrive?", "How do I top up?"]
+    assert model.predict(asked).tolist() == ["theft", "card", "top up"]
     model.save(tmp_path / "bank.safetensors")
     again = ActiveDiscovery.load(tmp_path / "bank.safetensors")
     np.testing.assert_array_equal(again.predict_proba(texts), model.predict_proba(texts))
