@@ -138,7 +138,7 @@ def test_a_mistake_in_init_is_one_sentence_and_nothing_is_written(
 
 LABEL_MISTAKES = {
     "no label column": ("row,answer\n9,cat\n", "no column 'label'"),
-    "neither row nor path": ("label\ncat\n", "not an image of this project"),
+    "neither row nor path": ("label\ncat\n", "is not in this project"),
     "unknown path": ("path,label\nnowhere.png,cat\n", "nowhere.png"),
     "row out of range": ("row,label\n50,cat\n", "from 0 to 49"),
     "negative row": ("row,label\n-1,cat\n", "from 0 to 49"),
