@@ -472,7 +472,7 @@ def run_histories(monkeypatch: pytest.MonkeyPatch, shard: int, n: int) -> None:
     run_state_machine_as_test(machine, settings=options)
 
 
-@pytest.mark.parametrize("shard", range(12))
+@pytest.mark.parametrize("shard", range(8))
 def test_everything_that_speaks_of_a_project_agrees(shard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run_histories(monkeypatch, shard, 25)
 

@@ -173,6 +173,7 @@ class DeadlyPrefix(nn.Module):
         return out
 
 
+@pytest.mark.slow  # Ray starts worker after worker: minutes beside other tests
 def test_workers_that_keep_dying_are_one_sentence_and_the_next_fill_continues(
     engine: RayEngine, tmp_path: Path
 ) -> None:
