@@ -23,6 +23,7 @@ Growth = Literal["slots", "features", "picks", "pairs"]
 """What the work of a strategy grows with, beside the rows of the pool; see ``grows_with``."""
 
 UNLABELLED = -1
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,25 @@ class Dataset:
     @property
     def n_rows(self) -> int:
         return len(self.y_class)
+
+    def only(self, rows: IntArray) -> Dataset:
+        """Some rows, as a data set of their own; how pictures look is not kept."""
+
+        def taken(values: tuple[_Value, ...] | None) -> tuple[_Value, ...] | None:
+            return None if values is None else tuple(values[row] for row in rows.tolist())
+
+        return replace(
+            self,
+            y_class=self.y_class[rows],
+            is_test=self.is_test[rows],
+            keys=taken(self.keys) or (),
+            paths=taken(self.paths),
+            texts=taken(self.texts),
+            records=taken(self.records),
+            where=taken(self.where),
+            x=None if self.x is None else self.x[rows],
+            looks=None,
+        )
 
 
 @dataclass(frozen=True)

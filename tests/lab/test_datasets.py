@@ -17,7 +17,6 @@ from agcd.errors import DataError, StorageError
 from agcd.lab import datasets
 from agcd.lab.datasets import NAMED, describe_named, load_data
 from agcd.lab.results import name_of
-from agcd.lab.starts import rows_of
 
 
 @pytest.mark.parametrize(
@@ -213,7 +212,7 @@ def test_texts_are_told_from_images_by_columns_and_files(tmp_path: Path) -> None
 
 def test_a_part_of_texts_keeps_what_belongs_to_its_rows(tmp_path: Path) -> None:
     whole = load_data(str(texts_csv(tmp_path / "mail.csv")), tmp_path)
-    part = rows_of(whole, np.array([5, 2]))
+    part = whole.only(np.array([5, 2]))
     assert part.texts == ((whole.texts or ())[5], (whole.texts or ())[2])
     assert part.where == ((whole.where or ())[5], (whole.where or ())[2])
     assert part.keys == (whole.keys[5], whole.keys[2])

@@ -142,11 +142,7 @@ def _settings(folder: Path) -> Iterator[Finding]:
         yield Finding(folder / CONFIG, f"cannot be used ({error})", f"mend it or {RESTORE}")
         return
     yield from _given(folder)
-    if read_kind(folder).name != IMAGE:
-        pass  # the project holds them itself
-    elif not images.is_dir():
-        yield Finding(folder / CONFIG, f"says that the images are in {images}, which is not there", "mend it")
-    else:
+    if read_kind(folder).name == IMAGE:  # texts and records are in the project itself
         yield from _images(folder, images)
     estimate, people, health = (folder / name for name in (N_CLASSES, PEOPLE, HEALTH))
     if _is_damaged(estimate):
@@ -174,12 +170,15 @@ def _given(folder: Path) -> Iterator[Finding]:
     try:
         with Store(folder / RECORDS) as store:
             for path, problem in problems_of_embeddings(folder, store):
-                yield Finding(path, f"is damaged or gone ({problem.partition(' (')[2].partition(')')[0]})", RESTORE)
+                yield _as_told(path, problem)
     except AgcdError:
         return  # told among the records
 
 
 def _images(folder: Path, images: Path) -> Iterator[Finding]:
+    if not images.is_dir():
+        yield Finding(folder / CONFIG, f"says that the images are in {images}, which is not there", "mend it")
+        return
     try:
         with Store(folder / RECORDS) as store:
             (_, paths, is_test), events = store.rows(), store.events()

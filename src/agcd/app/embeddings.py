@@ -23,11 +23,8 @@ _PREFIX = f"{FOLDER}/"
 
 def add_embeddings(folder: Path, store: Store, x: FloatArray, first: int) -> None:
     """Keep the vectors of the rows from ``first`` on; part of the transaction that adds the rows."""
-    parts = store.digests(_PREFIX)
-    if parts:
-        width = _read(folder, next(iter(parts)), None).shape[1]
-        if width != x.shape[1]:
-            raise DataError(f"The new embeddings have {x.shape[1]} numbers each; those of the project have {width}.")
+    if has_given_embeddings(store) and (width := width_of_embeddings(folder, store)) != x.shape[1]:
+        raise DataError(f"The new embeddings have {x.shape[1]} numbers each; those of the project have {width}.")
     name = f"{_PREFIX}{first:09d}.npy"
     with atomic_write(folder / name) as aside, aside.open("wb") as handle:
         np.save(handle, np.asarray(x, np.float32), allow_pickle=False)
@@ -39,20 +36,25 @@ def has_given_embeddings(store: Store) -> bool:
     return bool(store.digests(_PREFIX))
 
 
+def width_of_embeddings(folder: Path, store: Store) -> int:
+    """How many numbers a vector has, where some were given; nothing but the head of a file is read."""
+    return int(_read(folder, next(iter(store.digests(_PREFIX))), None).shape[1])
+
+
 def read_given_embeddings(folder: Path, store: Store) -> NDArray[np.float32] | None:
     """(n, d): the vectors of all rows; None where none were given."""
     parts = [_read(folder, name, digest) for name, digest in sorted(store.digests(_PREFIX).items())]
     return np.concatenate(parts) if parts else None
 
 
-def problems_of_embeddings(folder: Path, store: Store) -> list[tuple[Path, str]]:
-    """The files that are not what was stored, each with what is wrong."""
+def problems_of_embeddings(folder: Path, store: Store) -> list[tuple[Path, StorageError]]:
+    """The files that are not what was stored, each with the error of whoever reads it."""
     found = []
     for name, digest in store.digests(_PREFIX).items():
         try:
             _read(folder, name, digest)
         except StorageError as error:
-            found.append((folder / name, str(error)))
+            found.append((folder / name, error))
     return found
 
 

@@ -259,26 +259,8 @@ def _read_contents(
             where[item] = next(name for n in itertools.count(2) if (name := f"{place} ({n})") not in taken)
         taken.add(where[item])
         fresh.append(item)
-    kept = _part_of(replace(dataset, where=tuple(where)), np.array(fresh, np.int64))
+    kept = replace(dataset, where=tuple(where)).only(np.array(fresh, np.int64))
     return _Found(replace(reading, dataset=kept), dataset.n_rows - kept.n_rows)
-
-
-def _part_of(dataset: Dataset, items: IntArray) -> Dataset:
-    """Some items of texts or records."""
-
-    def of(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return None if values is None else tuple(values[item] for item in items.tolist())
-
-    return replace(
-        dataset,
-        y_class=dataset.y_class[items],
-        is_test=dataset.is_test[items],
-        keys=of(dataset.keys) or (),
-        x=None if dataset.x is None else dataset.x[items],
-        texts=of(dataset.texts),
-        records=of(dataset.records),
-        where=of(dataset.where),
-    )
 
 
 def _take(project: Project, found: _Found, known: _Known, *, unlabelled: bool) -> Added:

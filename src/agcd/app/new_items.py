@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agcd.app.create import read_source_options
-from agcd.app.embeddings import has_given_embeddings, read_given_embeddings
+from agcd.app.embeddings import has_given_embeddings, width_of_embeddings
 from agcd.app.project import Project
 from agcd.config import BackboneConfig
 from agcd.data.embeddings import EMBEDDING_PATHS, read_embeddings
@@ -169,11 +169,9 @@ class VectorReader:
 
 
 def _new_embeddings(project: Project, given: Sequence[Path]) -> NewItems:
-    known = read_given_embeddings(project.folder, project.store)
-    assert known is not None
-    paths, parts = [], []
+    width, paths, parts = width_of_embeddings(project.folder, project.store), [], []
     for place in given:
-        values, ids = _vectors(project, place, known.shape[1])
+        values, ids = _vectors(project, place, width)
         names = ids or [f"row {row}" for row in range(len(values))]
         paths += names if len(given) == 1 else [f"{place}:{name}" for name in names]
         parts.append(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from agcd.data.splits import make_split, read_old_classes
 from agcd.errors import ConfigError, DataError
 from agcd.lab.published import parse_spec, published_old_classes
 from agcd.rng import generator
-from agcd.types import Dataset, IntArray, Split
+from agcd.types import Dataset, Split
 
 PUBLISHED, SEEDED = "published", "seeded"
-_Value = TypeVar("_Value")
 
 
 def split_of(data: str, dataset: Dataset, seed: int, protocol: str, options: dict[str, Any]) -> tuple[Split, str]:
@@ -62,23 +61,4 @@ def validation_part(dataset: Dataset, share: float) -> Dataset:
         is_test[rng.permutation(own)[:n_held_out]] = True
     if not is_test.any():
         raise DataError(f"{dataset.name} has no class with two train rows, so none can be held out for validation.")
-    return replace(rows_of(dataset, train_rows), is_test=is_test)
-
-
-def rows_of(dataset: Dataset, rows: IntArray) -> Dataset:
-    """Some rows of a data set, as one of their own."""
-
-    def taken(values: tuple[_Value, ...] | None) -> tuple[_Value, ...] | None:
-        return None if values is None else tuple(values[row] for row in rows.tolist())
-
-    return replace(
-        dataset,
-        y_class=dataset.y_class[rows],
-        is_test=dataset.is_test[rows],
-        keys=tuple(dataset.keys[row] for row in rows.tolist()),
-        paths=taken(dataset.paths),
-        texts=taken(dataset.texts),
-        records=taken(dataset.records),
-        where=taken(dataset.where),
-        x=None if dataset.x is None else dataset.x[rows],
-    )
+    return replace(dataset.only(train_rows), is_test=is_test)

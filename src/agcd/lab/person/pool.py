@@ -10,7 +10,6 @@ import numpy as np
 from agcd.config import BackboneConfig
 from agcd.errors import ConfigError
 from agcd.features import open_features
-from agcd.lab.starts import rows_of
 from agcd.rng import generator
 from agcd.training.fitted import frozen_features
 from agcd.types import UNLABELLED, BoolArray, Dataset, FloatArray, IntArray
@@ -113,4 +112,4 @@ def start_labels(truth: IntArray, start: Start, seed: int) -> IntArray:
 def only_rows(dataset: Dataset, rows: IntArray) -> Dataset:
     """Some rows of a data set, without what is known of them."""
     nothing = np.full(len(rows), UNLABELLED, np.int64)
-    return replace(rows_of(dataset, rows), y_class=nothing, is_test=np.zeros(len(rows), np.bool_))
+    return replace(dataset.only(rows), y_class=nothing, is_test=np.zeros(len(rows), np.bool_))
