@@ -101,6 +101,11 @@ def decimal(value: float | None) -> str:
     return f"{value:.2f}" if is_known(value) else MISSING
 
 
+def noun_in_sources(noun: str) -> str:
+    """What a source holds of rows that are called ``noun``: of pictures, files."""
+    return "file" if noun == "picture" else noun
+
+
 def count(n: int, noun: str) -> str:
     """1 → "1 class", 1200 → "1,200 classes"."""
     ending = "" if n == 1 else "es" if noun.endswith("s") else "s"

@@ -31,7 +31,7 @@ from agcd.data.reading import DEFAULT_OPTIONS, Choose, Reading, SourceOptions, r
 from agcd.data.sources import read_source
 from agcd.errors import DataError
 from agcd.types import Dataset, IntArray, Quarantined
-from agcd.words import count, printable
+from agcd.words import count, noun_in_sources, printable
 
 CHANGED = "it is not what was removed: give it another name"
 _SHOWN = 5
@@ -77,18 +77,15 @@ class Added:
         if self.n_back:
             lines.append(f"{count(self.n_back, self.noun)} that had been removed brought back, with all that was said")
         if self.copies:
-            lines.append(f"{count(len(self.copies), self._one)} not added, with the same content as a {self.noun} here")
+            copies = count(len(self.copies), noun_in_sources(self.noun))
+            lines.append(f"{copies} not added, with the same content as a {self.noun} here")
             lines += _first(f"  {path} is {other}" for path, other in self.copies)
         if self.n_named:
             lines.append(f"  {self.n_named} of these {self.noun}s had no answer and got the name of the copy")
         if self.set_aside:
-            lines.append(f"{count(len(self.set_aside), self._one)} set aside")
+            lines.append(f"{count(len(self.set_aside), noun_in_sources(self.noun))} set aside")
             lines += _first(f"  {one.path}: {one.reason}" for one in self.set_aside)
         return lines
-
-    @property
-    def _one(self) -> str:
-        return "file" if self.noun == "picture" else self.noun
 
 
 @dataclass(frozen=True)

