@@ -107,7 +107,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         dataset = self._dataset(X, fit=True)
         known, y_class = known_labels(y, dataset.n_rows)
         self._check_n_classes(len(known))
-        features = self._open(dataset, config.backbone)
+        features = self._open(dataset, config.backbone, config.device)
         nowhere = np.zeros(dataset.n_rows, bool)
         state = LabelState(tuple(map(str, known)), len(known), y_class, np.where(y_class >= 0, 0, -1), nowhere, nowhere)
         estimate = None
@@ -201,7 +201,7 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         if X is None:
             features = remembered(about, config.backbone)
         else:
-            features = model._open(model._dataset(X, fit=False), config.backbone)
+            features = model._open(model._dataset(X, fit=False), config.backbone, config.device)
         if features.fingerprint != about["fingerprint"]:
             raise DataError(
                 "X is not what the estimator was fitted on: give the same samples in the same order, or none."
@@ -237,7 +237,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         check_is_fitted(self)
         dataset = self._dataset(X, fit=False)
         # New samples are looked at once: their features are not worth a place on the disk.
-        features = self._open(dataset, self._session.config.backbone.model_copy(update={"cache": "off"}))
+        config = self._session.config
+        features = self._open(dataset, config.backbone.model_copy(update={"cache": "off"}), config.device)
         return self._session.latest.fitted.predict(features, np.arange(dataset.n_rows))
 
     def _session_with_samples(self, what: str) -> Session:
@@ -267,9 +268,9 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
             raise
         return from_arrays(values, None, name="X")
 
-    def _open(self, dataset: Dataset, backbone: BackboneConfig) -> RowFeatures:
+    def _open(self, dataset: Dataset, backbone: BackboneConfig, device: str) -> RowFeatures:
         cache = Path(self.cache_dir) if self.cache_dir else default_cache()
-        return open_features(dataset, backbone, cache, progress=None if self.verbose else _say_nothing)
+        return open_features(dataset, backbone, cache, device=device, progress=None if self.verbose else _say_nothing)
 
     @property
     def _echo(self) -> Callable[[dict[str, Any]], None] | None:

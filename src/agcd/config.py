@@ -137,6 +137,12 @@ class TrainConfig(Settings):
     pin_old: bool = True
     map_every: int = Field(0, ge=0)
     """Refresh the mapping every so many steps of the queried phase; 0 = once per epoch."""
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    """In which the tail and the projector are computed while training; classifier, losses and weights stay float32."""
+    compile: bool = False
+    """Have torch compile the student: minutes at the start of every run, for a GPU that has hours of training."""
+    deterministic: bool = True
+    """On a GPU, take the forms of operations that give the same bits every time, where there are such."""
     answers: AnswersConfig = AnswersConfig()
     mugcd: MuGCDConfig = MuGCDConfig()
     pim: PIMConfig = PIMConfig()
@@ -184,6 +190,8 @@ class Config(Settings):
 
     protocol: Protocol = "quick"
     seed: int = Field(0, ge=0)
+    device: str = Field("auto", pattern=r"^[a-z]+(:\d+)?$")
+    """Where features, training and predictions are computed: cpu, cuda, cuda:1, mps; auto: cuda where there is one."""
     n_slots: int | None = Field(None, ge=1)
     """Number of classes, old and novel; None = what the data set or the estimate says."""
     backbone: BackboneConfig = BackboneConfig()

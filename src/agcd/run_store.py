@@ -22,12 +22,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from filelock import FileLock
 
 from agcd import __version__
 from agcd.arrays import margin_of
 from agcd.config import Config
 from agcd.errors import StorageError
+from agcd.features.devices import CPU
 from agcd.features.rows import RowFeatures
 from agcd.io import atomic_write, read_sealed, remove_leftovers, storage_error, write_json, write_sealed
 from agcd.run_files import (
@@ -52,12 +54,12 @@ from agcd.types import LabelMapping, LabelState, Prediction, Query
 class StoredModel:
     """A model on disk, read when it is first needed."""
 
-    def __init__(self, folder: Path, features: RowFeatures):
-        self.folder, self.features = folder, features
+    def __init__(self, folder: Path, features: RowFeatures, device: torch.device = CPU):
+        self.folder, self.features, self.device = folder, features, device
 
     @cached_property
     def fitted(self) -> Fitted:
-        return Fitted.load(checked(self.folder, MODEL), self.features)
+        return Fitted.load(checked(self.folder, MODEL), self.features, self.device)
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ class StoredRun:
         write_sealed(self.folder / DONE, {"key": self.key, "version": __version__, "digests": digests(self.folder)})
         (self.folder / CHECKPOINT).unlink(missing_ok=True)
 
-    def model(self, features: RowFeatures) -> StoredModel:
+    def model(self, features: RowFeatures, device: torch.device = CPU) -> StoredModel:
         """The trained model, on features of the same backbone."""
-        return StoredModel(self.folder, features)
+        return StoredModel(self.folder, features, device)
 
     def mappings(self) -> tuple[LabelMapping, LabelMapping]:
         """The mapping at the first and at the last epoch."""

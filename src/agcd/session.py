@@ -19,6 +19,7 @@ from agcd import mapping
 from agcd.arrays import blocks, confidence_and_slot
 from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
 from agcd.errors import ConfigError, StorageError
+from agcd.features.devices import find_device, in_memory
 from agcd.features.rows import RowFeatures
 from agcd.io import digest, digest_bytes
 from agcd.rng import generator
@@ -35,7 +36,7 @@ from agcd.strategies import (
     strategy_title,
 )
 from agcd.training import fit as fit_here
-from agcd.training import sections_read, train_record, trainer_code
+from agcd.training import place_record, sections_read, train_record, trainer_code
 from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
 from agcd.training.loop import Log, not_finite
@@ -97,6 +98,7 @@ class Session:
     ):
         check_labels(labels, n_slots)
         self.features, self.config, self.n_slots, self.store = features, config, n_slots, store
+        self.device = find_device(config.device)
         self.labels = without_bad_rows(labels, features)
         self.evaluate, self.echo, self.fit = evaluate, echo, fit or fit_here
         self._strategy = strategy
@@ -213,8 +215,8 @@ class Session:
             self.phase,
             labelled_rounds=labels.asked_round[labelled.rows],
             labelled_probs=self._probs_when_asked(labelled) if needs_earlier_models else None,
-            slot_weights=weights.numpy(),
-            slot_biases=biases.numpy(),
+            slot_weights=in_memory(weights),
+            slot_biases=in_memory(biases),
             temperature=fitted.student_temp,
         )
 
@@ -245,7 +247,7 @@ class Session:
 
     def _load(self, run: StoredRun, number: int) -> Round:
         metrics, (first, last) = run.metrics(), run.mappings()
-        return Round(number, run.key, run.model(self.features), first, last, metrics, run.folder)
+        return Round(number, run.key, run.model(self.features, self.device), first, last, metrics, run.folder)
 
     def _run(self, number: int, key: str, run: StoredRun | None = None) -> Round:
         started, folder = time.monotonic(), run.folder if run else None
@@ -276,6 +278,7 @@ class Session:
             latest.last if latest else None,
             self.evaluate,
             self.echo,
+            device=self.device,
         )
 
     def _measure(self, outcome: Outcome) -> dict[str, Any]:
@@ -318,8 +321,8 @@ def run_key(features: RowFeatures, labels: LabelState, config: Config, n_slots: 
     """Equal for runs that must come out equal; settings that a run does not use play no part in it."""
     unread = set() if parent else ROUND_SETTINGS
     train = {name: value for name, value in train_record(config.train).items() if name not in unread}
-    code = code_part(trainer_code(config.train.trainer))
-    return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent, *code])
+    rest = [*code_part(trainer_code(config.train.trainer)), *place_record(config)]
+    return digest(["run-1", features.fingerprint, labels_digest(labels), train, n_slots, config.seed, parent, *rest])
 
 
 def code_part(code: str | None) -> list[str]:

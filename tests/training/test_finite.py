@@ -60,25 +60,25 @@ def test_an_epoch_that_fails_once_is_done_again_from_the_last_good_one(
 ) -> None:
     blobs, config = make_blobs(), fast_config()
     unbroken = weights(get_trainer("simgcd")(config.train).fit(job(blobs, tmp_path / "unbroken")).fitted)
-    step, calls = DescentRun.step, list[int]()
+    backward, calls = DescentRun._backward, list[int]()
 
-    def unlucky(self: DescentRun, loss: torch.Tensor, ema_decay: float) -> float:
+    def unlucky(self: DescentRun, loss: torch.Tensor) -> None:
         calls.append(len(calls))
-        return step(self, loss * torch.nan if len(calls) == 4 else loss, ema_decay)
+        backward(self, loss * torch.nan if len(calls) == 4 else loss)
 
-    monkeypatch.setattr(DescentRun, "step", unlucky)
+    monkeypatch.setattr(DescentRun, "_backward", unlucky)
     done = get_trainer("simgcd")(config.train).fit(job(blobs, tmp_path / "unlucky"))
     assert same(weights(done.fitted), unbroken)
 
 
 def test_the_last_good_epoch_stays_when_it_fails_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blobs, config, step, calls = make_blobs(), fast_config(), DescentRun.step, list[int]()
+    blobs, config, backward, calls = make_blobs(), fast_config(), DescentRun._backward, list[int]()
 
-    def broken(self: DescentRun, loss: torch.Tensor, ema_decay: float) -> float:
+    def broken(self: DescentRun, loss: torch.Tensor) -> None:
         calls.append(len(calls))
-        return step(self, loss * torch.nan if len(calls) > 3 else loss, ema_decay)
+        backward(self, loss * torch.nan if len(calls) > 3 else loss)
 
-    monkeypatch.setattr(DescentRun, "step", broken)
+    monkeypatch.setattr(DescentRun, "_backward", broken)
     with pytest.raises(TrainingError):
         get_trainer("simgcd")(config.train).fit(job(blobs, tmp_path))
     tensors, facts = load_tensors(tmp_path / CHECKPOINT)

@@ -42,7 +42,9 @@ def test_the_loss_and_its_gradient_equal_a_slow_twin(y_slot: list[int]) -> None:
     rng = np.random.default_rng(0)
     start, x = rng.normal(size=(3, 4)) * 0.2, rng.normal(size=(6, 4)) * 0.5
     weights = torch.tensor(start, requires_grad=True)
-    loss = information_loss(5 * torch.tensor(x) @ weights.T, torch.tensor(y_slot), 0.3)
+    y = torch.tensor(y_slot)
+    labelled, unlabelled = ((is_in).nonzero().flatten() for is_in in (y >= 0, y < 0))
+    loss = information_loss(5 * torch.tensor(x) @ weights.T, y[labelled], labelled, unlabelled, 0.3)
     assert float(loss.detach()) == pytest.approx(slow_information_loss(start, x, y_slot, 5, 0.3))
     loss.backward()  # type: ignore[no-untyped-call]
     assert weights.grad is not None

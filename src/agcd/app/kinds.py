@@ -156,7 +156,7 @@ class ImageKind(ItemKind):
     def check_features(self, config: BackboneConfig) -> None:
         from agcd.features.backbones import load_backbone
 
-        load_backbone(config)
+        load_backbone(config, "cpu")
 
     def dataset_fields(self, contents: Sequence[str], places: Sequence[str], find: Callable[[str], Path]) -> Any:
         return {"paths": tuple(map(find, places))}
@@ -182,7 +182,7 @@ class TextKind(ItemKind):
     def check_features(self, config: BackboneConfig) -> None:
         from agcd.features.text_encoders import load_encoder
 
-        load_encoder(config)
+        load_encoder(config, "cpu")
 
     def dataset_fields(self, contents: Sequence[str], places: Sequence[str], find: Callable[[str], Path]) -> Any:
         return {"texts": tuple(contents), "where": tuple(places)}

@@ -20,10 +20,11 @@ from agcd.app.round_files import ids_by_slot, open_round_view, write_round_view
 from agcd.app.rounds import NO_SLOT, START, RoundView, top_of
 from agcd.app.store.queries import Question, StoredQuery, add_query
 from agcd.arrays import margin_of
-from agcd.config import BackboneConfig
+from agcd.config import Config
 from agcd.engine import open_engine
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
+from agcd.features.devices import find_device
 from agcd.features.rows import RowFeatures
 from agcd.io import digest
 from agcd.layout import place_beside
@@ -114,7 +115,8 @@ def _grow_round_view(project: Project, features: RowFeatures, before: RoundView,
         make_round_view(project, features)
         return
     folder = project.checked_run(before.number)
-    fitted, fresh = Fitted.load(checked(folder, MODEL), features), _readable(features)
+    fitted = Fitted.load(checked(folder, MODEL), features, find_device(project.config.device))
+    fresh = _readable(features)
     prediction = fitted.predict(features, fresh[fresh >= n_known])
     slots, probs = top_of(prediction.probs)
     grown = before.over(features.n_rows)
@@ -149,7 +151,8 @@ def make_round_view(project: Project, features: RowFeatures, done: Round | None 
     """Write what the page shows of ``done``, else of the last finished round; what was predicted is not predicted
     again. A round that was lost and made anew may have later ones after it."""
     number = done.number if done else project.last_round
-    fitted = done.fitted if done else Fitted.load(checked(project.checked_run(number), MODEL), features)
+    device = find_device(project.config.device)
+    fitted = done.fitted if done else Fitted.load(checked(project.checked_run(number), MODEL), features, device)
     prediction = done.prediction if done else None
     if prediction is None:
         prediction = fitted.predict(features, _readable(features))
@@ -177,7 +180,7 @@ def make_start_view(project: Project, features: RowFeatures, *, with_map: bool =
     readable, is_test = _readable(features), project.is_test[: features.n_rows]
     train = readable[~is_test[readable]]
     vectors = np.zeros((features.n_rows, features.dim), np.float16)
-    vectors[readable] = frozen_features(features, readable)
+    vectors[readable] = frozen_features(features, readable, find_device(project.config.device))
     live = find_live_rows(vectors, train, readable, known.live if known else None)
     top_slots = np.full((features.n_rows, 1), NO_SLOT, np.int32)
     top_slots[readable, 0] = live.cluster[live.stand_in[readable]]
@@ -239,7 +242,9 @@ def row_features(
     backbone = project.config.backbone
     if n_views is not None:
         backbone = backbone.model_copy(update={"views": n_views})
-    return open_features(project.dataset(n_rows), backbone, cache, progress=progress, fill=fill)
+    return open_features(
+        project.dataset(n_rows), backbone, cache, device=project.config.device, progress=progress, fill=fill
+    )
 
 
 def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
@@ -262,7 +267,7 @@ def predict(project: Project, new: Sequence[New]) -> dict[str, list[Any]]:
     found = find_new_items(project, new)
     chunks = [found.items[i : i + _CHUNK] for i in range(0, len(found.items), _CHUNK)]
     engine = project.engine if project.engine and found.is_work else open_engine()
-    make = partial(Predictor, found.reader, project.config.backbone, model, snapshot.slot_names)
+    make = partial(Predictor, found.reader, project.config, model, snapshot.slot_names)
     answers = dict(engine.map_chunks(make, chunks))
     lines = [line for position in range(len(chunks)) for line in answers[position]]
     rows = [[*shown, *line] for shown, line in zip(zip(*found.shown.values(), strict=True), lines, strict=True)]
@@ -277,18 +282,19 @@ class Predictor:
 
     def __init__(
         self,
-        reader: Callable[[BackboneConfig], Reader],
-        config: BackboneConfig,
+        reader: Callable[[Config], Reader],
+        config: Config,
         model: Path,
         named: list[tuple[str, bool]],
     ) -> None:
         self._read, self._model, self._named = reader(config), model, named
+        self._device = find_device(config.device)
         self._fitted: Fitted | None = None
 
     def __call__(self, chunk: Chunk) -> list[list[Any]]:
         """The columns of the model and the problem, of every item."""
         features = self._read(chunk)
-        self._fitted = self._fitted or Fitted.load(self._model, features)
+        self._fitted = self._fitted or Fitted.load(self._model, features, self._device)
         prediction = self._fitted.predict(features, np.arange(features.n_rows))
         slots, sure = prediction.y_slot.tolist(), prediction.probs.max(1).tolist()
         lines: list[list[Any]] = [

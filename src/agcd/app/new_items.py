@@ -13,7 +13,7 @@ import numpy as np
 from agcd.app.create import read_source_options
 from agcd.app.embeddings import has_given_embeddings, width_of_embeddings
 from agcd.app.project import Project
-from agcd.config import BackboneConfig
+from agcd.config import Config
 from agcd.data.embeddings import EMBEDDING_PATHS, read_embeddings
 from agcd.data.folder import from_folder
 from agcd.data.items import Item, image_dataset
@@ -36,7 +36,7 @@ _VECTORS = (".npy", ".npz", ".parquet")
 class NewItems:
     """Usable items, and the places of the others with the reason."""
 
-    reader: Callable[[BackboneConfig], Reader]
+    reader: Callable[[Config], Reader]
     """Made once in every worker."""
     shown: dict[str, list[Any]]
     """The columns that tell which item a line is about, its path first."""
@@ -66,8 +66,8 @@ def find_new_items(project: Project, given: Sequence[New]) -> NewItems:
 class PictureReader:
     """Features of image files: new images are looked at once, so that theirs are not worth a place on the disk."""
 
-    def __init__(self, config: BackboneConfig) -> None:
-        self._backbone = load_backbone(config)
+    def __init__(self, config: Config) -> None:
+        self._backbone = load_backbone(config.backbone, config.device)
 
     def __call__(self, chunk: Chunk) -> RowFeatures:
         return OnlineRows(_unlabelled(chunk), self._backbone)
@@ -120,8 +120,8 @@ def _images(given: Sequence[Path]) -> _Images:
 class TextReader:
     """Embeddings of texts, by the encoder of the project."""
 
-    def __init__(self, config: BackboneConfig) -> None:
-        self._encoder = load_encoder(config)
+    def __init__(self, config: Config) -> None:
+        self._encoder = load_encoder(config.backbone, config.device)
 
     def __call__(self, chunk: Chunk) -> RowFeatures:
         return EmbeddingRows(self._encoder(chunk), encoder=self._encoder.fingerprint)
@@ -161,7 +161,7 @@ def _place(where: str, source: Path | None) -> str:
 class VectorReader:
     """Embeddings as they are."""
 
-    def __init__(self, config: BackboneConfig) -> None:
+    def __init__(self, config: Config) -> None:
         pass
 
     def __call__(self, chunk: Chunk) -> RowFeatures:

@@ -108,13 +108,15 @@ def _device() -> Iterator[Finding]:
     if not _is_whole():
         yield Finding("device", "ok", "none is needed for labelling")
         return
-    from agcd.features.backbones import device_here
+    from agcd.features.devices import count_devices
 
-    device = device_here()
-    if device == "cpu":
+    found = [f"{n} of {kind}" for kind in ("cuda", "mps", "xpu") if (n := count_devices(kind))]
+    if not found:
         yield Finding("device", "slow", "cpu: features of pictures take most of the first wait, once for each picture")
+    elif count_devices("cuda"):
+        yield Finding("device", "ok", f"{', '.join(found)}: features, training and predictions run on cuda")
     else:
-        yield Finding("device", "ok", f"{device} computes features; training runs on the CPU")
+        yield Finding("device", "slow", f"{', '.join(found)}, used where device says so; without it the cpu")
 
 
 def _threads() -> Iterator[Finding]:

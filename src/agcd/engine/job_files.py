@@ -47,8 +47,14 @@ def write_job(folder: Path, config: TrainConfig, job: TrainingJob) -> None:
         "previous": job.previous.to_json() if job.previous else None,
         "train": config.model_dump(mode="json"),
         "code": trainer_code(config.trainer),
+        "device": job.device.type,  # which of its kind each process takes by its number
     }
     write_json(folder / "job.json", facts)
+
+
+def read_device(folder: Path) -> str:
+    """Where the job is to be done, as ``find_device`` takes it."""
+    return str(read_json(folder / "job.json")["device"])
 
 
 def read_job(folder: Path, group: ProcessGroup) -> tuple[TrainConfig, TrainingJob]:
@@ -68,7 +74,7 @@ def read_job(folder: Path, group: ProcessGroup) -> tuple[TrainConfig, TrainingJo
             f"The code of the trainer {config.trainer!r} was edited since the command began: start it again."
         )
     place = facts["n_slots"], facts["seed"], facts["round"], folder.parent
-    return config, TrainingJob(features, labels, *place, start, previous, group=group)
+    return config, TrainingJob(features, labels, *place, start, previous, group=group, device=group.device)
 
 
 def write_outcome(folder: Path, outcome: Outcome) -> None:

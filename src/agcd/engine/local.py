@@ -10,6 +10,7 @@ from typing import Any
 
 from agcd.config import TrainConfig
 from agcd.data.decoding import end_with_parent
+from agcd.features.devices import LOCAL_RANK, count_devices
 from agcd.features.extract import fill
 from agcd.training import fit
 from agcd.training.job import Outcome, TrainingJob
@@ -28,10 +29,14 @@ class LocalEngine:
         return fit(config, job)
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """One process per core unless told otherwise; the first failure stops what has not begun."""
-        n = min(self.processes or os.cpu_count() or 1, max(1, len(tasks)))
+        """One process per GPU, or without any per core, unless told otherwise; the first failure stops what has not begun.
+
+        Each takes a number of its own as LOCAL_RANK, by which those who train on GPUs are dealt out to all of them.
+        """
+        n = min(self.processes or count_devices("cuda") or os.cpu_count() or 1, max(1, len(tasks)))
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(n, mp_context=context, initializer=_prepare_worker) as pool:
+        numbers = context.Value("i", 0)
+        with ProcessPoolExecutor(n, mp_context=context, initializer=_prepare_worker, initargs=(numbers,)) as pool:
             futures = {pool.submit(function, *task): i for i, task in enumerate(tasks)}
             try:
                 for future in as_completed(futures):
@@ -47,6 +52,9 @@ class LocalEngine:
             yield from ((i, answer(chunk)) for i, chunk in enumerate(chunks))
 
 
-def _prepare_worker() -> None:
+def _prepare_worker(numbers: Any) -> None:
+    with numbers.get_lock():
+        os.environ[LOCAL_RANK] = str(numbers.value)
+        numbers.value += 1
     use_one_thread()
     end_with_parent()

@@ -1,6 +1,6 @@
 """One of the processes that train together: ``torchrun … -m agcd.engine.rank RUN_DIR/torchrun``.
 
-They communicate through gloo, as training runs on CPUs. Gradients are summed by one call per step.
+On GPUs of CUDA, one for each process, they communicate through NCCL, else through gloo. Gradients are summed by one call per step.
 DistributedDataParallel would send while the backward pass still goes on, which for a tail of one block saves little; it
 would also take means, and search at every step for parameters that no loss reaches (GCD and μGCD have some).
 """
@@ -21,8 +21,9 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
-from agcd.engine.job_files import read_job, write_error, write_outcome
+from agcd.engine.job_files import read_device, read_job, write_error, write_outcome
 from agcd.errors import AgcdError
+from agcd.features.devices import CPU, find_device
 from agcd.training import fit
 from agcd.training.process_group import ProcessGroup, shares
 
@@ -33,10 +34,15 @@ _LEAVE_TIMEOUT = timedelta(minutes=5)
 
 
 class TorchProcessGroup:
-    """Torch's default process group."""
+    """Torch's default process group.
 
-    def __init__(self) -> None:
-        self.size, self.rank = dist.get_world_size(), dist.get_rank()
+    Parameters
+    ----------
+    device : where the tensors are that are exchanged: with NCCL this process's own GPU
+    """
+
+    def __init__(self, device: torch.device = CPU) -> None:
+        self.size, self.rank, self.device = dist.get_world_size(), dist.get_rank(), device
 
     def gather(self, own: Tensor, n: int) -> Tensor:
         whole: Tensor = _Gather.apply(own, shares(self.size, n), self.rank)  # type: ignore[no-untyped-call]
@@ -52,10 +58,15 @@ class TorchProcessGroup:
 
     def broadcast(self, tensors: Iterable[Tensor]) -> None:
         for tensor in tensors:
-            dist.broadcast(tensor, 0)
+            if tensor.device == self.device:
+                dist.broadcast(tensor, 0)
+            else:  # as what an optimiser counts on the CPU
+                moved = tensor.to(self.device)
+                dist.broadcast(moved, 0)
+                tensor.copy_(moved)
 
     def barrier(self) -> None:
-        dist.barrier()
+        dist.barrier(device_ids=[self.device.index] if self.device.type == "cuda" else None)
 
 
 class _Gather(torch.autograd.Function):
@@ -103,15 +114,22 @@ def main(argv: Sequence[str]) -> None:
     if UNTIL_CLOSED in argv[1:]:
         threading.Thread(target=_end_with_input, daemon=True).start()
     store, rank, size = next(rendezvous("env://"))
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     try:
-        train(folder, TorchProcessGroup())
+        device = find_device(read_device(folder))
+        dist.init_process_group(backend_of(device), store=store, rank=rank, world_size=size)
+        train(folder, TorchProcessGroup(device))
         leave_together(store, size)
     except AgcdError as error:
         write_error(folder, error)
         sys.exit(1)
     finally:
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def backend_of(device: torch.device) -> str:
+    """What sends tensors of the device; NCCL reads no other memory than that of GPUs."""
+    return "nccl" if device.type == "cuda" else "gloo"
 
 
 def _end_with_input() -> None:

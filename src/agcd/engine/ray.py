@@ -87,11 +87,13 @@ class RayEngine:
         return LocalEngine(self.processes).fit(config, job)
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Ray tasks of one core each; the first failure cancels the rest and comes out as itself."""
+        """Ray tasks of one core each, and of one GPU where the cluster has some; the first failure cancels the rest and
+        comes out as itself. Ray shows every task only the GPU that it gave it."""
         if not tasks:
             return
         ray = self._start()
-        call = ray.remote(num_cpus=1)(call_alone)
+        has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
+        call = ray.remote(num_cpus=1, num_gpus=1 if has_gpus else 0)(call_alone)
         left = iter(enumerate(tasks))
         position_of: dict[Any, int] = {}
         try:

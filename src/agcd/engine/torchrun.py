@@ -26,6 +26,7 @@ from agcd.engine.job_files import OUTPUT, has_outcome, read_error, read_outcome,
 from agcd.engine.local import LocalEngine
 from agcd.engine.rank import UNTIL_CLOSED
 from agcd.errors import AgcdError, ConfigError, EngineError
+from agcd.features.devices import count_devices
 from agcd.features.rows import RowFeatures
 from agcd.processes import APART, ENDINGS
 from agcd.run_files import LOG
@@ -47,7 +48,7 @@ class TorchrunEngine(LocalEngine):
 
     Parameters
     ----------
-    processes : how many per machine; None is one per core
+    processes : how many per machine; None is one per GPU where these train, else one per core
     nodes : how many machines; on each other one somebody starts the command that the log tells
     rendezvous : ``HOST:PORT`` where machines find each other, HOST being one of them
     """
@@ -67,8 +68,14 @@ class TorchrunEngine(LocalEngine):
         if config.trainer in _ALL_ROWS_AT_ONCE:
             log.info("the trainer %s takes all rows at once: it runs in one process", config.trainer)
             return super().fit(config, job)
-        if self.nodes * self._processes_here == 1:
+        if self.nodes * self._processes_here(job.device) == 1:
             return super().fit(config, job)
+        n_gpus = count_devices(job.device.type)
+        if job.device.type != "cpu" and self._processes_here(job.device) > n_gpus:
+            raise ConfigError(
+                f"{self.processes} processes need a device each, and torch finds {n_gpus} of {job.device.type}: set "
+                "--processes to that, or device to cpu."
+            )
         if job.run_dir:
             return self._fit_in(job.run_dir, config, job)
         with tempfile.TemporaryDirectory() as folder:  # processes are handed their job by files
@@ -80,7 +87,7 @@ class TorchrunEngine(LocalEngine):
         write_job(folder, config, job)
         n_done = epochs_done(run_dir)
         continue_log(run_dir / LOG, n_done)
-        with self._started(folder) as torchrun:
+        with self._started(folder, job.device) as torchrun:
             _follow(torchrun, run_dir / LOG, n_done, job.echo)
         outcome = _outcome(folder, job.features, torchrun.returncode)
         shutil.rmtree(folder)
@@ -90,11 +97,11 @@ class TorchrunEngine(LocalEngine):
         return outcome
 
     @contextmanager
-    def _started(self, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, folder: Path, device: torch.device) -> Iterator[subprocess.Popen[bytes]]:
         """torchrun with its processes, which are gone at the end: by themselves, or because nobody waits for them."""
-        threads = max(1, torch.get_num_threads() // self._processes_here)
+        threads = max(1, torch.get_num_threads() // self._processes_here(device))
         logs = ["--log-dir", str(folder / "logs")]  # else every run leaves an empty folder among temporary files
-        command = [*logs, *self._options(), str(folder)]
+        command = [*logs, *self._options(device), str(folder)]
         if self.nodes > 1:
             log.warning("Start this on each other machine: torchrun %s", " ".join(command))
         with (folder / OUTPUT).open("wb") as output:
@@ -111,15 +118,14 @@ class TorchrunEngine(LocalEngine):
         finally:
             _end(torchrun)
 
-    def _options(self) -> list[str]:
+    def _options(self, device: torch.device) -> list[str]:
         here = ["--standalone", "--local-addr", "127.0.0.1"]  # the machine's own name may not resolve
         there = ["--rdzv-backend", "c10d", "--rdzv-endpoint", str(self.rendezvous)]
-        n_processes = ["--nnodes", str(self.nodes), "--nproc-per-node", str(self._processes_here)]
+        n_processes = ["--nnodes", str(self.nodes), "--nproc-per-node", str(self._processes_here(device))]
         return [*n_processes, *(here if self.nodes == 1 else there), "--max-restarts", "0", "-m", "agcd.engine.rank"]
 
-    @property
-    def _processes_here(self) -> int:
-        return self.processes or os.cpu_count() or 1
+    def _processes_here(self, device: torch.device) -> int:
+        return self.processes or (os.cpu_count() if device.type == "cpu" else count_devices(device.type)) or 1
 
 
 def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Log | None) -> None:

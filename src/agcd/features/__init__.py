@@ -22,6 +22,7 @@ def open_features(
     config: BackboneConfig,
     cache_dir: Path,
     *,
+    device: str = "auto",
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
     fill: Fill | None = None,
@@ -32,6 +33,7 @@ def open_features(
     ----------
     dataset : images (``paths``), texts or embeddings (``x``)
     cache_dir : where stores live; embeddings and ``cache = "off"`` write nothing
+    device : where they are computed (``Config.device``)
     progress : called with (items done, items in total); None shows a bar of images on a terminal
     workers : decoding processes; 0 decodes in this one, None chooses
     fill : computes what a store lacks, elsewhere perhaps (see ``agcd.engine``); None computes here
@@ -43,14 +45,14 @@ def open_features(
     if dataset.texts is not None:
         from agcd.features.text_encoders import embedded, load_encoder
 
-        encoder, stored_in = load_encoder(config), None if config.cache == "off" else cache_dir
+        encoder, stored_in = load_encoder(config, device), None if config.cache == "off" else cache_dir
         x = embedded(dataset, encoder, stored_in, progress)
         return rows.EmbeddingRows(x, config.dropout, encoder.fingerprint)
     if dataset.paths is None:
         raise DataError(f"Data set {dataset.name!r} holds neither images, texts nor embeddings.")
     from agcd.features.backbones import load_backbone
 
-    backbone = load_backbone(config)
+    backbone = load_backbone(config, device)
     if config.cache == "off":
         return rows.OnlineRows(dataset, backbone)
     return rows.open_stored(dataset, backbone, config.views, cache_dir, progress=progress, workers=workers, fill=fill)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from agcd.config import BackboneConfig
 from agcd.errors import ConfigError, WeightsError
 from agcd.features.cuts import Cut, cut
+from agcd.features.devices import OutOfMemory, find_device, in_smaller_passes, sent
 from agcd.features.onnx_graph import has_onnx, one_core_session, to_onnx
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import ViewSpec
@@ -43,6 +44,8 @@ _SMALL_CROPS_PER_PASS = 32
 """Below 224 pixels a layer of four crops takes less time than its call does."""
 _CROPS_ON_GPU = 256
 """A pass of a few crops leaves most of a GPU idle."""
+_PLACE_FACTS: dict[str, list[str]] = {"cpu": [], "cuda": ["cuda", "float16"], "mps": ["mps", "float32"]}
+"""The part of a fingerprint that a kind of device has; a CPU has none, so that older caches stay valid."""
 _RULE = 1
 """Raise when the meaning of cached numbers changes, so that old caches are not read as new ones."""
 
@@ -52,14 +55,17 @@ class Backbone:
     """A network cut in two. Equal fingerprints mean equal cached numbers and equal fresh tails.
 
     On a GPU the prefix runs in mixed precision: there numbers are equal to about three digits, and the last bits may
-    depend on what else is in the pass.
+    depend on what else is in the pass. So the fingerprint knows the kind of device.
 
     ``mean`` and ``std`` are for pixels in [0, 1]; ``token_shape`` is the shape of one cached crop and ``dim`` the
     size of the tail's output.
     """
 
     name: str
-    fingerprint: str
+    facts: tuple[Any, ...] = field(repr=False)
+    """What decides the numbers beside the kind of device."""
+    made_on: str
+    """The kind of device whose numbers these are."""
     mean: Triple
     std: Triple
     view_spec: ViewSpec
@@ -72,13 +78,25 @@ class Backbone:
     network: nn.Module = field(repr=False)
     """The frozen prefix: normalised pixels (n, 3, size, size) to the tail's input."""
     _tail: nn.Module = field(repr=False)
+    _largest: list[int] = field(default_factory=lambda: [_CROPS_ON_GPU], repr=False)
+    """How many crops a pass on a GPU may have: fewer after one was too many."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return digest([*self.facts, *_PLACE_FACTS.get(self.made_on, [self.made_on])])
+
+    def elsewhere(self) -> Iterator[Backbone]:
+        """The same network as other kinds of devices compute it: what they have stored can be read, not added to."""
+        for kind in _PLACE_FACTS:
+            if kind != self.made_on:
+                yield replace(self, made_on=kind)
 
     @property
     def image_size(self) -> int:
         return self.view_spec.image_size
 
     def prefix(self, crops: NDArray[np.uint8]) -> Tensor:
-        """Cached input of the tail, (n, *token_shape) float32, of crops (n, size, size, 3)."""
+        """Cached input of the tail, (n, *token_shape) float32 on the device, of crops (n, size, size, 3)."""
         return self._in_passes(self._pass, crops)
 
     def opened(self) -> Run:
@@ -112,16 +130,29 @@ class Backbone:
         return crops_per_pass(self.image_size) > _CROPS_PER_PASS
 
     def _in_passes(self, run: Run, crops: NDArray[np.uint8]) -> Tensor:
-        """``run`` over the crops, on a CPU a few at a time; on a GPU the caller keeps to ``crops_together``."""
+        """``run`` over the crops, on a CPU a few at a time; on a GPU as many as its memory takes."""
         if len(crops) == 0:
-            return torch.empty((0, *self.token_shape))
+            return torch.empty((0, *self.token_shape), device=self.device)
         if self.device.type != "cpu":
-            return run(crops)
+            return self._on_gpu(run, crops)
         length = crops_per_pass(self.image_size)
         passes = [crops[start : start + length] for start in range(0, len(crops), length)]
         if self._fills_passes:
             return torch.cat([_padded_pass(run, part, length) for part in passes])
         return torch.cat([run(part) for part in passes])
+
+    def _on_gpu(self, run: Run, crops: NDArray[np.uint8]) -> Tensor:
+        parts: list[Tensor] = []
+        start = 0
+        while start < len(crops):
+            part = crops[start : start + self._largest[0]]
+            try:
+                parts.append(run(part))
+            except OutOfMemory:
+                self._largest[0] = in_smaller_passes(self.device, "extraction", len(part))
+            else:
+                start += len(part)
+        return torch.cat(parts)
 
     def new_tail(self) -> nn.Module:
         """A fresh copy of the pretrained tail."""
@@ -129,15 +160,12 @@ class Backbone:
 
     @torch.inference_mode()
     def _pass(self, crops: NDArray[np.uint8]) -> Tensor:
-        on_gpu = self.device.type == "cuda"
-        pixels = torch.from_numpy(np.ascontiguousarray(crops))
-        pixels = (pixels.pin_memory() if on_gpu else pixels).to(self.device, non_blocking=on_gpu)
-        images = _normalised(pixels, self.mean, self.std)
+        images = _normalised(sent(np.ascontiguousarray(crops), self.device), self.mean, self.std)
         with mixed_precision(self.device):
             cached: Tensor = self.network(images)
-        if on_gpu and not cached.isfinite().all():  # beyond the range of float16
+        if self.device.type == "cuda" and not cached.isfinite().all():  # beyond the range of float16
             cached = self.network(images)
-        return cached.float().cpu()
+        return cached.float()
 
 
 def crops_per_pass(image_size: int) -> int:
@@ -167,20 +195,16 @@ def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast("cuda", dtype=torch.float16) if device.type == "cuda" else nullcontext()
 
 
-def device_here() -> str:
-    """Where features are computed unless somebody says otherwise."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def load_backbone(config: BackboneConfig, device: str | torch.device | None = None) -> Backbone:
-    """The named network with its weights, cut for training; every mistake is one sentence."""
+def load_backbone(config: BackboneConfig, device: str = "auto") -> Backbone:
+    """The named network with its weights, cut for training, on the device that ``find_device`` makes of ``device``;
+    every mistake is one sentence."""
     if config.runner == "onnx" and not has_onnx():
         raise ConfigError("The runner 'onnx' needs onnxruntime: install agcd[onnx], or choose 'torch'.")
     model, weights, (mean, std) = _build(config)
     model.eval().requires_grad_(False)
     parts = cut(model, config.trainable_blocks, config.image_size)
     log.info("backbone %s: %s", config.name, parts.path)
-    place = torch.device(device or device_here())
+    place = find_device(device)
     shape, dim = _shapes(parts, config.image_size)
     facts = [_RULE, config.name, weights, config.image_size, mean, std, parts.path, shape]
     if config.runner != "torch":  # its sums run in another order
@@ -189,7 +213,8 @@ def load_backbone(config: BackboneConfig, device: str | torch.device | None = No
         facts.append(step)
     return Backbone(
         name=config.name,
-        fingerprint=digest(facts),
+        facts=tuple(facts),
+        made_on=place.type,
         mean=mean,
         std=std,
         view_spec=ViewSpec(config.image_size),

@@ -25,6 +25,7 @@ import torch
 from agcd.errors import StorageError
 from agcd.features.backbones import Backbone, Run
 from agcd.features.decoding import Decoded, decoded
+from agcd.features.devices import in_memory
 from agcd.features.store import SHARD_BYTES, FeatureStore, Half, Item
 from agcd.features.views import Bad, ViewJob
 from agcd.words import printable
@@ -154,7 +155,7 @@ def _grouped(pairs: Iterable[tuple[ViewJob, Decoded]], n_crops: int) -> Iterator
 
 def _one_group(run: Run, group: Sequence[tuple[ViewJob, Decoded]]) -> list[tuple[ViewJob, Half | Bad]]:
     good = [crops for _, crops in group if not isinstance(crops, Bad)]
-    values = run(np.concatenate(good)).numpy() if good else np.empty(0, np.float32)
+    values = in_memory(run(np.concatenate(good))) if good else np.empty(0, np.float32)
     parts = iter(np.split(values, np.cumsum([len(crops) for crops in good])[:-1]))
     return [(job, crops if isinstance(crops, Bad) else to_half(next(parts))) for job, crops in group]
 

@@ -2,7 +2,8 @@
 
 Both read float16 or float32 tokens that need no gradient. Widening float16 piece by piece reads half the bytes
 and touches no fresh memory; done for a whole batch it costs more than the products themselves. For
-``torch.export`` the same arithmetic is written plainly, so that graphs hold ordinary operators.
+``torch.export`` and ``torch.compile`` the same arithmetic is written plainly, so that graphs hold ordinary operators;
+under autocast too, which then chooses the precision of each.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _MAP_IMAGES = 8
 
 def attend(u: Tensor, x: Tensor) -> Tensor:
     """softmax(u·xᵀ)·x per image: u (n, heads, d) and tokens x (n, T, d) to (n, heads, d)."""
-    if torch.compiler.is_compiling():
-        x = x.float()
+    if _is_plain(x):
+        x = x.to(u.dtype)
         return torch.bmm(torch.bmm(u, x.transpose(1, 2)).softmax(-1), x)
     mixed: Tensor = _Attend.apply(u, x)  # type: ignore[no-untyped-call]
     return mixed
@@ -32,10 +33,14 @@ def attend(u: Tensor, x: Tensor) -> Tensor:
 
 def clipped_mean(x: Tensor, weight: Tensor, bias: Tensor, top: float) -> Tensor:
     """Mean over places of clamp(x·weightᵀ + bias, 0, top): x (n, places, c), weight (o, c) to (n, o)."""
-    if torch.compiler.is_compiling():
-        return F.linear(x.float(), weight, bias).clamp(0.0, top).mean(1)
+    if _is_plain(x):
+        return F.linear(x.to(weight.dtype), weight, bias).clamp(0.0, top).mean(1, dtype=torch.float32)
     mean: Tensor = _ClippedMean.apply(x, weight, bias, top)  # type: ignore[no-untyped-call]
     return mean
+
+
+def _is_plain(x: Tensor) -> bool:
+    return torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type)
 
 
 def _pieces(x: Tensor, images: int) -> Iterator[tuple[slice, Tensor]]:

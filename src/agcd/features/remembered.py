@@ -13,7 +13,7 @@ from agcd.errors import DataError, WeightsError
 from agcd.features.backbones import load_backbone
 from agcd.features.rows import OnlineRows, RowFeatures, StoredRows
 from agcd.features.tails import ResidualAdapter
-from agcd.features.text_encoders import load_encoder
+from agcd.features.text_encoders import load_encoder, made_by
 
 
 class RememberedRows:
@@ -55,12 +55,13 @@ def remember(features: RowFeatures) -> dict[str, Any]:
 
 
 def remembered(facts: Mapping[str, Any], config: BackboneConfig) -> RememberedRows:
-    """The features that ``remember`` described, on the backbone or encoder of ``config`` if they were computed."""
-    if facts.get("encoder") is not None and load_encoder(config).fingerprint != facts["encoder"]:
+    """The features that ``remember`` described, on the backbone or encoder of ``config`` if they were computed; on
+    whichever kind of device that was."""
+    if facts.get("encoder") is not None and not made_by(load_encoder(config, "cpu"), facts["encoder"]):
         raise WeightsError("The model was trained with another encoder of texts, or with other weights of it.")
     if facts["backbone"] is None:
         return RememberedRows(facts, ResidualAdapter(facts["dim"], dropout=config.dropout))
-    backbone = load_backbone(config)
-    if backbone.fingerprint != facts["backbone"]:
+    backbone = load_backbone(config, "cpu")
+    if facts["backbone"] not in {one.fingerprint for one in (backbone, *backbone.elsewhere())}:
         raise WeightsError(f"The model was trained on another version of the backbone {config.name!r} or its weights.")
     return RememberedRows(facts, backbone.new_tail())

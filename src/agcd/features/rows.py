@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +18,9 @@ from agcd.data.decoding import Decoder
 from agcd.errors import ConfigError, StorageError
 from agcd.features.backbones import Backbone, load_backbone
 from agcd.features.decoding import decoded_now
+from agcd.features.devices import sent
 from agcd.features.extract import fill as fill_here
+from agcd.features.extract import missing_jobs
 from agcd.features.store import Allocate, FeatureStore
 from agcd.features.tails import ResidualAdapter
 from agcd.features.views import Bad, ViewJob
@@ -112,6 +115,14 @@ class EmbeddingRows:
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
         return self._x[torch.from_numpy(np.asarray(rows, dtype=np.int64))]
 
+    @property
+    def item_bytes(self) -> int:
+        return 4 * int(self.dim)
+
+    def held(self) -> tuple[IntArray, IntArray]:
+        """Row and view of everything that can be read."""
+        return np.arange(self.n_rows), np.zeros(self.n_rows, np.int64)
+
     def announce(self, rows: IntArray, views: IntArray) -> None:
         """They are in memory."""
 
@@ -131,12 +142,36 @@ def open_stored(
 ) -> StoredRows:
     """Compute what is missing in the store below ``cache_dir``, then read from it."""
     assert dataset.paths is not None
-    spec = {"backbone": backbone.fingerprint, "name": backbone.name, "view_seed": backbone.view_spec.seed}
-    store = FeatureStore(cache_dir / "features", spec, backbone.token_shape)
     counts = np.where(dataset.is_test, 1, n_views).tolist()
     wanted = list(zip(dataset.keys, dataset.paths, counts, strict=True))
+    backbone = _made_elsewhere(backbone, wanted, cache_dir) or backbone
+    store = FeatureStore(cache_dir / "features", _spec(backbone), backbone.token_shape)
     bad = (fill or fill_here)(store, backbone, wanted, workers=workers, progress=progress)
     return StoredRows(dataset, backbone, store, n_views, bad)
+
+
+def _spec(backbone: Backbone) -> dict[str, Any]:
+    return {"backbone": backbone.fingerprint, "name": backbone.name, "view_seed": backbone.view_spec.seed}
+
+
+def _made_elsewhere(backbone: Backbone, wanted: Sequence[tuple[str, Path, int]], cache_dir: Path) -> Backbone | None:
+    """The backbone as another kind of device computes it, where that has left all that is wanted and this one has not.
+
+    So a cache that was filled on a machine with a GPU is read on one without.
+    """
+    if not _lacks(backbone, wanted, cache_dir):
+        return None
+    for other in backbone.elsewhere():
+        if not _lacks(other, wanted, cache_dir):
+            log.info("features are read that were computed on %s", other.made_on)
+            return other
+    return None
+
+
+def _lacks(backbone: Backbone, wanted: Sequence[tuple[str, Path, int]], cache_dir: Path) -> bool:
+    """Whether anything wanted is neither stored nor known to be unusable."""
+    store = FeatureStore.existing(cache_dir / "features", _spec(backbone), backbone.token_shape)
+    return store is None or bool(missing_jobs(store, wanted, store.bad(key for key, _, _ in wanted)))
 
 
 class StoredRows:
@@ -162,6 +197,15 @@ class StoredRows:
         places = self._places[rows, views]
         return torch.from_numpy(self._store.gather(places, allocate, torch.get_num_threads()))
 
+    @property
+    def item_bytes(self) -> int:
+        return self._store.item_bytes
+
+    def held(self) -> tuple[IntArray, IntArray]:
+        """Row and view of everything that is stored."""
+        rows, views = np.nonzero(self._places[:, :, 0] >= 0)
+        return rows, views
+
     def announce(self, rows: IntArray, views: IntArray) -> None:
         self._store.announce(self._places[rows, views])
 
@@ -170,7 +214,7 @@ class StoredRows:
 
 
 class OnlineRows:
-    """Features computed at every read, on no disk: every view number is its own random crop.
+    """Features computed at every read, on no disk and left on the device: every view number is its own random crop.
 
     Test views, which every evaluation reads again, stay in memory if they are not too many. A file that cannot be
     decoded reads as zeros and joins ``bad_rows`` when it is first met.
@@ -188,7 +232,7 @@ class OnlineRows:
         self._backbone, self._paths, self._keys = backbone, dataset.paths, dataset.keys
         shape = (self.n_rows, *backbone.token_shape)
         keeps = 4 * np.prod(shape, dtype=np.int64) <= self.kept_bytes
-        self._test_views = torch.empty(shape if keeps else (0,))
+        self._test_views = torch.empty(shape if keeps else (0,), device=backbone.device)
         self._is_kept = np.zeros(self.n_rows, dtype=bool)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agcd-decode")
         self._decoder = Decoder()
@@ -197,9 +241,11 @@ class OnlineRows:
         if len(self._test_views) == 0 or views.any():
             return self._computed(rows, views)
         new = np.unique(rows[~self._is_kept[rows]])
-        self._test_views[new] = self._computed(new, np.zeros_like(new))
-        self._is_kept[new] = True
-        return self._test_views[rows]
+        device = self._backbone.device
+        if len(new):
+            self._test_views.index_copy_(0, sent(new, device), self._computed(new, np.zeros_like(new)))
+            self._is_kept[new] = True
+        return self._test_views.index_select(0, sent(rows, device))
 
     def _computed(self, rows: IntArray, views: IntArray) -> Tensor:
         jobs = [
@@ -216,7 +262,8 @@ class OnlineRows:
                 self._note(int(rows[i]), found.reason)
             else:
                 crops[i] = found[0]
-        return self._backbone.prefix(crops) * torch.from_numpy(usable).view(-1, *[1] * len(self._backbone.token_shape))
+        is_read = sent(usable, self._backbone.device).view(-1, *[1] * len(self._backbone.token_shape))
+        return self._backbone.prefix(crops) * is_read
 
     def new_tail(self) -> nn.Module:
         return self._backbone.new_tail()
@@ -244,6 +291,7 @@ def describe(features: RowFeatures, folder: Path) -> None:
         weights = config.weights.resolve() if config.weights else None
         facts |= {
             "backbone": config.model_copy(update={"weights": weights}).model_dump(mode="json"),
+            "made_on": features._backbone.made_on,
             "store": str(features._store.folder.resolve()),
             "n_views": features.n_views,
             "keys": features._keys,
@@ -272,6 +320,7 @@ def _reopen_stored(facts: dict[str, Any]) -> StoredRows:
     is_test, unknown = np.array(facts["is_test"], dtype=bool), np.full(len(facts["keys"]), UNLABELLED, dtype=np.int64)
     dataset = Dataset("reopened", (), unknown, is_test, tuple(facts["keys"]))
     backbone = load_backbone(BackboneConfig.model_validate(facts["backbone"]), "cpu")
+    backbone = replace(backbone, made_on=facts["made_on"])
     folder = Path(facts["store"])
     try:
         made = read_json(folder / "spec.json")

@@ -63,6 +63,11 @@ class FeatureStore:
         self._known: set[str] = set()
         self.refresh()
 
+    @classmethod
+    def existing(cls, root: Path, spec: Any, shape: tuple[int, ...]) -> FeatureStore | None:
+        """The store of that spec if there is one; nothing is made by the look."""
+        return cls(root, spec, shape) if (root / digest([spec, list(shape)])).is_dir() else None
+
     @property
     def item_bytes(self) -> int:
         return 2 * int(np.prod(self.shape, dtype=np.int64))

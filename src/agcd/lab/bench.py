@@ -106,7 +106,7 @@ def compute_features(cells: Sequence[Cell], cache_dir: Path, engine: Engine, pro
         for line in describe_health(dataset):
             progress(line)
     for cell, dataset in zip(distinct, datasets, strict=True):
-        open_features(dataset, cell.config.backbone, cache_dir, fill=engine.fill)
+        open_features(dataset, cell.config.backbone, cache_dir, device=cell.config.device, fill=engine.fill)
 
 
 def _base_of(cell: Cell) -> str:

@@ -22,7 +22,7 @@ from agcd.run_files import LOG
 from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels, code_part
 from agcd.strategies import strategy_code
-from agcd.training import settings_record, trainer_code
+from agcd.training import place_record, settings_record, trainer_code
 from agcd.training.loop import read_log
 from agcd.types import Dataset, LabelState, Query, Split
 from agcd.words import count
@@ -94,7 +94,7 @@ def prepare(cell: Cell, cache_dir: Path) -> Prepared:
     """Load the data and open (or compute) its features."""
     loaded = load(cell, cache_dir)
     dataset, split = loaded.dataset, loaded.split
-    features = open_features(dataset, cell.config.backbone, cache_dir)
+    features = open_features(dataset, cell.config.backbone, cache_dir, device=cell.config.device)
     evaluator = make_evaluator(dataset, split, truth_in_split_order(dataset, split), features)
     return Prepared(dataset, split, loaded.labels, loaded.n_slots, loaded.split_words, features, evaluator)
 
@@ -157,7 +157,9 @@ def cell_dir(cell: Cell, out: Path) -> Path:
     code = code_part(trainer_code(cell.config.train.trainer))
     if cell.strategy != NO_QUERY:
         code += code_part(strategy_code(cell.strategy))
-    return out / "cells" / digest([asdict(cell), settings_record(cell.config), *code])
+    code += place_record(cell.config)
+    decides = asdict(cell) | {"settings": {name: v for name, v in cell.settings.items() if name != "device"}}
+    return out / "cells" / digest([decides, settings_record(cell.config), *code])
 
 
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:

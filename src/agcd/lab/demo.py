@@ -92,7 +92,7 @@ def _feature_words(backbone: BackboneConfig, dataset: Dataset) -> str:
     if dataset.x is not None:
         return "as given"
     if dataset.texts is not None:
-        encoder = load_encoder(backbone)
+        encoder = load_encoder(backbone, "cpu")
         return f"{encoder.name}, sentence embeddings of {encoder.dim} numbers"
     return f"{backbone.name}, {backbone.views} views of {backbone.image_size} pixels"
 

@@ -24,6 +24,6 @@ def check_frozen(cells: Sequence[Cell], cache_dir: Path) -> None:
 
 def frozen_train_rows(cell: Cell, loaded: Loaded, cache_dir: Path) -> tuple[IntArray, FloatArray, IntArray]:
     """The readable train rows of a cell, their features and their classes: (n,), (n, d), (n,)."""
-    features = open_features(loaded.dataset, cell.config.backbone, cache_dir)
+    features = open_features(loaded.dataset, cell.config.backbone, cache_dir, device=cell.config.device)
     rows = np.setdiff1d(loaded.labels.train_rows, list(features.bad_rows))
     return rows, frozen_features(features, rows), truth_in_split_order(loaded.dataset, loaded.split)[rows]

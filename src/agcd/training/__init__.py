@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from agcd.config import SECTIONS, Config, Settings, TrainConfig, checked
 from agcd.errors import ConfigError, did_you_mean
+from agcd.features.devices import deterministic, find_device
+from agcd.features.resident import near
 from agcd.plugins import Registry
 from agcd.training.gcd import GCD
 from agcd.training.job import Outcome, TrainingJob
@@ -30,7 +33,10 @@ class Trainer(Protocol):
 def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
     """Train one run in this process, with the trainer that ``config`` names."""
     trainer, options = get_trainer(config.trainer), trainer_options(config)
-    return (trainer(config) if options is None else trainer(config, options)).fit(job)
+    start = job.start if job.start is None or job.start.device == job.device else job.start.copy().to(job.device)
+    job = replace(job, features=near(job.features, job.device), start=start)
+    with deterministic(job.device, config.deterministic):
+        return (trainer(config) if options is None else trainer(config, options)).fit(job)
 
 
 TRAINERS: dict[str, Callable[..., Trainer]] = {
@@ -85,6 +91,7 @@ def train_record(config: TrainConfig) -> dict[str, Any]:
     """What of ``config`` decides a run, as plain JSON values."""
     options = trainer_options(config)
     unread: dict[str, Any] = dict.fromkeys(("options", *config.unread(sections_read(config.trainer))), True)
+    unread |= dict.fromkeys(("deterministic", *_unused(config, "precision", "compile")), True)
     later = {"answers": _unused(config.answers, "unnamed", "page_weight")}
     record = config.model_dump(mode="json", exclude=later | unread)
     return record if options is None else record | {"options": options.model_dump(mode="json")}
@@ -100,10 +107,19 @@ def _unused(settings: Settings, *later: str) -> set[str]:
 
 
 def settings_record(config: Config) -> dict[str, Any]:
-    """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell."""
+    """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell.
+
+    Which device of its kind did the work decides nothing (see ``place_record``).
+    """
     later = {
         "backbone": _unused(config.backbone, "weights_sha256"),
         "query": _unused(config.query, "stability", "one_by_one"),
     }
-    record = config.model_dump(mode="json", exclude={"train": True, **later})
+    record = config.model_dump(mode="json", exclude={"train": True, "device": True, **later})
     return record | {"train": train_record(config.train)}
+
+
+def place_record(config: Config) -> list[str]:
+    """The part of a key that the kind of device has; a CPU has none, so that older results stay valid."""
+    kind = find_device(config.device).type
+    return [] if kind == "cpu" else [kind]

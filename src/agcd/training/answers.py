@@ -13,6 +13,7 @@ import torch
 from scipy.sparse import csr_array
 
 from agcd.arrays import rank_within
+from agcd.features.devices import in_memory
 from agcd.propagation import neighbour_graph, propagate_labels, widest_reach
 from agcd.training.fitted import Fitted
 from agcd.training.job import TrainingJob, predicted_slots, train_features
@@ -63,7 +64,7 @@ def propagate_answers(job: TrainingJob, page_weight: float = 0.0) -> PropagatedL
     assert job.start is not None
     rows = job.labels.train_rows
     said = job.labels.y_class[rows]
-    graph = neighbour_graph(train_features(job, job.start).numpy())
+    graph = neighbour_graph(in_memory(train_features(job, job.start)))
     found = propagate_labels(graph, said, len(job.labels.classes))
     labelled = said >= 0
     y_class, certainty = np.where(labelled, said, found.y_class), np.where(labelled, 1, found.certainty)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from agcd.arrays import unit
 from agcd.errors import StorageError, WeightsError
+from agcd.features.devices import CPU, OutOfMemory, in_memory, in_smaller_passes
 from agcd.features.reading import read_in_turn
 from agcd.features.rows import RowFeatures
 from agcd.io import digest_bytes
@@ -24,6 +25,7 @@ from agcd.training.heads import DiscoveryModel
 from agcd.training.loop import load_tensors, save_tensors
 from agcd.types import FloatArray, IntArray, Prediction
 
+T = TypeVar("T")
 Which = Literal["student", "ema"]
 _BLOCK_NUMBERS = 32_000_000
 """Numbers per block of inference: bounds memory whatever the backbone."""
@@ -60,17 +62,29 @@ class Fitted:
         model.eval()
         probs = roomy_array((len(rows), model.n_slots), scratch)
         vectors = roomy_array((len(rows), features.dim), scratch)
-        for block, inputs in blocks_of_test_views(features, rows):
-            with torch.inference_mode():
-                hidden = nn.functional.normalize(model.embed(inputs), dim=1)
-                probs[block] = (model.classify(hidden) / self.student_temp).softmax(1).numpy()
-                vectors[block] = hidden.numpy()
+
+        def answer(inputs: Tensor) -> tuple[Tensor, Tensor]:
+            hidden = nn.functional.normalize(model.embed(inputs), dim=1)
+            return (model.classify(hidden) / self.student_temp).softmax(1), hidden
+
+        for block, (found, hidden) in answers_by_block(answer, features, rows, model.device):
+            probs[block], vectors[block] = in_memory(found), in_memory(hidden)
         return Prediction(rows, probs, vectors, self.model_id)
 
     def embed(self, features: RowFeatures, rows: IntArray) -> Tensor:
         """The student's standardised features (n, d) of ``rows``, not normalised, from the test view."""
         self.student.eval()
-        return embed_rows(self.student.embed, features, rows)
+        return embed_rows(self.student.embed, features, rows, self.device)
+
+    @property
+    def device(self) -> torch.device:
+        return self.ema.device
+
+    def to(self, device: torch.device) -> Fitted:
+        """Both models moved to the device."""
+        self.student.to(device)
+        self.ema.to(device)
+        return self
 
     def copy(self) -> Fitted:
         """A copy whose training leaves this one alone."""
@@ -81,7 +95,7 @@ class Fitted:
     def identify(self) -> None:
         """Give the models their id, the digest of their weights, once these no longer change."""
         tensors = model_tensors(self.student, self.ema)
-        content = b"".join(tensors[name].detach().numpy().tobytes() for name in sorted(tensors))
+        content = b"".join(in_memory(tensors[name]).tobytes() for name in sorted(tensors))
         self.facts["model_id"] = digest_bytes(content)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -101,7 +115,7 @@ class Fitted:
         save_tensors(path, *self.state())
 
     @staticmethod
-    def load(path: Path, features: RowFeatures) -> Fitted:
+    def load(path: Path, features: RowFeatures, device: torch.device = CPU) -> Fitted:
         """What ``save`` stored, on features of the same backbone; files that name no head have a cosine one."""
         try:
             tensors, facts = load_tensors(path)
@@ -109,7 +123,7 @@ class Fitted:
             raise damaged(path, "is damaged") from None
         if not all(tensor.isfinite().all() for tensor in tensors.values()):  # up to version 0.2 such a round could end
             raise damaged(path, "holds numbers that are not finite")
-        return Fitted.restored(tensors, facts, features)
+        return Fitted.restored(tensors, facts, features).to(device)
 
     @staticmethod
     def restored(tensors: dict[str, Tensor], facts: dict[str, Any], features: RowFeatures) -> Fitted:
@@ -149,30 +163,53 @@ def restore_models(student: nn.Module, ema: nn.Module, tensors: dict[str, Tensor
             raise WeightsError(f"The stored model does not fit the backbone: {first}") from None
 
 
-def embed_rows(embed: Callable[[Tensor], Tensor], features: RowFeatures, rows: IntArray) -> Tensor:
-    """``embed`` of the test view of ``rows``, (n, d), block by block and without gradients."""
-    with torch.inference_mode():
-        parts = [embed(inputs) for _, inputs in blocks_of_test_views(features, rows)]
+def embed_rows(
+    embed: Callable[[Tensor], Tensor], features: RowFeatures, rows: IntArray, device: torch.device = CPU
+) -> Tensor:
+    """``embed`` of the test view of ``rows``, (n, d) on the device, block by block and without gradients."""
+    parts = [found for _, found in answers_by_block(embed, features, rows, device)]
     return torch.cat(parts).clone()
 
 
-def frozen_features(features: RowFeatures, rows: IntArray) -> FloatArray:
+def frozen_features(features: RowFeatures, rows: IntArray, device: torch.device = CPU) -> FloatArray:
     """What the pretrained network makes of the test view of ``rows``, centred, at unit length: (n, d)."""
-    x = embed_rows(features.new_tail().eval(), features, rows).numpy()
+    x = in_memory(embed_rows(features.new_tail().eval().to(device), features, rows, device))
     return unit(x - x.mean(0))
 
 
-def blocks_of_test_views(features: RowFeatures, rows: IntArray) -> Iterator[tuple[slice, Tensor]]:
-    """Slices of ``rows`` with their inputs, which stay within the memory bound; the next ones are read meanwhile."""
+def answers_by_block(
+    answer: Callable[[Tensor], T], features: RowFeatures, rows: IntArray, device: torch.device
+) -> Iterator[tuple[slice, T]]:
+    """Slices of ``rows`` with what ``answer`` makes of their test views, in inference mode; blocks that are too large
+    for the memory of the device are taken in smaller ones."""
+    start, size = 0, _rows_per_block(features, rows)
+    while start < len(rows):
+        try:
+            for block, inputs in _blocks_of_test_views(features, rows, start, size, device):
+                with torch.inference_mode():
+                    found = answer(inputs)
+                yield block, found
+                start = block.stop
+        except OutOfMemory:
+            size = in_smaller_passes(device, "prediction", min(size, len(rows) - start))
+
+
+def _rows_per_block(features: RowFeatures, rows: IntArray) -> int:
+    """So many that inputs and what becomes of them stay within the memory bound."""
     if len(rows) == 0:
-        return
+        return 1
     one = read_test_view(features, rows[:1])
     n_tokens = one.shape[1] if one.dim() > 2 else 1
-    per_row = max(one.numel(), n_tokens * features.dim)
-    step = max(1, _BLOCK_NUMBERS // per_row)
-    blocks = [slice(i, i + step) for i in range(0, len(rows), step)]
-    requests = ((rows[block], np.zeros(len(rows[block]), np.int64)) for block in blocks)
-    yield from zip(blocks, read_in_turn(features, requests), strict=True)
+    return max(1, _BLOCK_NUMBERS // max(one.numel(), n_tokens * features.dim))
+
+
+def _blocks_of_test_views(
+    features: RowFeatures, rows: IntArray, start: int, size: int, device: torch.device
+) -> Iterator[tuple[slice, Tensor]]:
+    """Slices of ``rows`` from ``start`` on, with their inputs; the next ones are read meanwhile."""
+    blocks = [slice(i, min(i + size, len(rows))) for i in range(start, len(rows), size)]
+    requests = ((rows[block], np.zeros(block.stop - block.start, np.int64)) for block in blocks)
+    yield from zip(blocks, read_in_turn(features, requests, device), strict=True)
 
 
 def read_test_view(features: RowFeatures, rows: IntArray) -> Tensor:

@@ -18,6 +18,7 @@ What was chosen here:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,14 @@ import torch
 from torch import Tensor
 
 from agcd.config import TrainConfig
+from agcd.features.devices import in_memory
 from agcd.rng import generator
 from agcd.training import losses
 from agcd.training.fitted import Fitted
 from agcd.training.heads import Output
 from agcd.training.job import Outcome, TrainingJob, grown, new_model, train_features
 from agcd.training.kmeans import Clustering, cluster_means, distances_to, lloyd, semi_supervised_kmeans
-from agcd.training.runs import DescentRun
+from agcd.training.runs import DescentRun, mean_loss
 from agcd.training.sampler import balanced_batches
 from agcd.types import FloatArray, IntArray, LabelMapping
 
@@ -70,21 +72,20 @@ class _Run(DescentRun):
         labels = self.job.labels
         unlabelled = np.flatnonzero((labels.y_class < 0) & ~labels.held_out)
         all_rows = list(balanced_batches(labels.labelled_rows, unlabelled, self.config.batch_size, rng))
-        total = 0.0
-        for batch in self.batches(all_rows, rng):
-            y_class = torch.from_numpy(labels.y_class[batch.rows])
-            loss = contrastive_loss(self.forward(batch), y_class, self.config)
-            total += self.step(loss, ema_decay=0.0)  # the EMA model stays the student
-        return total / len(all_rows)
+        values = []
+        for batch in self.batches(all_rows, [labels.y_class[rows] for rows in all_rows], rng):
+            loss = partial(contrastive_loss, y_class=batch.y_class, config=self.config, labelled=batch.labelled)
+            values.append(self.descend(batch, loss, ema_decay=0.0))  # the EMA model stays the student
+        return mean_loss(values)
 
     def _cluster(self, mapping: LabelMapping | None, *, is_last: bool) -> Clustering:
         """k-means with labelled rows held in the slot of their class, which without a mapping is its own number."""
         job, labels = self.job, self.job.labels
-        x = train_features(job, self.fitted).numpy()
+        x = in_memory(train_features(job, self.fitted))
         y_slot = labels.y_class[labels.train_rows]
         if mapping:
             y_slot[y_slot >= 0] = mapping.slot_of_class[y_slot[y_slot >= 0]]
-        warm = lloyd(x, y_slot, restarted(x, y_slot, self.fitted.student.prototypes.detach().numpy()))
+        warm = lloyd(x, y_slot, restarted(x, y_slot, in_memory(self.fitted.student.prototypes)))
         if job.round or not is_last:
             return warm
         rng = generator(job.seed, "kmeans", "last")
@@ -117,9 +118,10 @@ def restarted(x: FloatArray, y_pinned: IntArray, centres: FloatArray) -> FloatAr
     return moved
 
 
-def contrastive_loss(output: Output, y_class: Tensor, config: TrainConfig) -> Tensor:
-    """The loss of a batch on its projections (2B, p); ``y_class`` (B,) is −1 for unlabelled rows."""
-    labelled = y_class >= 0
+def contrastive_loss(output: Output, y_class: Tensor, config: TrainConfig, labelled: Tensor | None = None) -> Tensor:
+    """The loss of a batch on its projections (2B, p); ``y_class`` (B,) is −1 for unlabelled rows, and ``labelled`` is
+    where it is not."""
+    both, y = losses.labelled_of(y_class, labelled)
     unsupervised = losses.info_nce(output.projections, config.contrast_temp)
-    supervised = losses.sup_con(output.projections[labelled.repeat(2)], y_class[labelled], config.supcon_temp)
+    supervised = losses.sup_con(output.projections[both], y, config.supcon_temp)
     return (1 - config.sup_weight) * unsupervised + config.sup_weight * supervised

@@ -80,18 +80,27 @@ class DiscoveryModel(nn.Module):
     def n_slots(self) -> int:
         return len(self.prototypes)
 
+    @property
+    def device(self) -> torch.device:
+        return self.prototypes.device
+
     def forward(self, inputs: Tensor) -> Output:
         raw = self.embed(inputs)
         features = F.normalize(raw, dim=1, eps=SHORTEST)
-        return Output(features, self.classify(features), self.projector(raw))
+        return Output(features, self.classify(features), self.projector(raw).float())
 
     def embed(self, inputs: Tensor) -> Tensor:
         """Standardised tail output (n, d), not normalised."""
         outputs: Tensor = self.tail(inputs)
-        return (outputs - self.center) * self.scale
+        return (outputs.float() - self.center) * self.scale
 
     def classify(self, features: Tensor) -> Tensor:
-        """Logits (n, K) of unit-length features."""
+        """Logits (n, K) of unit-length features, in float32 whatever the tail is computed in: cosines are divided by
+        temperatures, and three digits of them would not do."""
+        kind = features.device.type
+        if torch.is_autocast_enabled(kind):
+            with torch.autocast(kind, enabled=False):
+                return self.classify(features)
         if self.kind == "cosine":
             logits = F.linear(features, F.normalize(self.prototypes, dim=1))
         else:
@@ -103,7 +112,7 @@ class DiscoveryModel(nn.Module):
         """Weights (K, d) and biases (K,) such that logits = features @ weights.T + biases, whatever the head."""
         cosine = self.kind == "cosine"
         weights = F.normalize(self.prototypes, dim=1) if cosine else self.prototypes.clone()
-        biases = torch.zeros(self.n_slots) if cosine else self.biases.clone()
+        biases = self.prototypes.new_zeros(self.n_slots) if cosine else self.biases.clone()
         if self.unused is None:
             return weights, biases
         return weights.masked_fill(self.unused[:, None], 0), biases.masked_fill(self.unused, UNUSED_LOGIT)
@@ -113,33 +122,34 @@ class DiscoveryModel(nn.Module):
         """Give the slots these prototypes (len(slots), d), to be used: a cosine head takes their direction alone."""
         if self.kind == "cosine":
             vectors = F.normalize(vectors, dim=1) * PROTOTYPE_LENGTH
-        self.prototypes[slots] = vectors
+        places = torch.tensor(slots, dtype=torch.int64).to(self.device)
+        self.prototypes.index_copy_(0, places, vectors.to(self.device))
         if self.unused is not None:
-            self.unused[slots] = False
+            self.unused.index_fill_(0, places, False)
 
     def disuse(self, slots: list[int]) -> None:
         """Never predict these slots again."""
         if not slots:
             return
         if self.unused is None:
-            self.unused = torch.zeros(self.n_slots, dtype=torch.bool)
-        self.unused[slots] = True
+            self.unused = self.prototypes.new_zeros(self.n_slots, dtype=torch.bool)
+        self.unused.index_fill_(0, torch.tensor(slots).to(self.device), True)
 
     @torch.no_grad()
     def grow(self, vectors: Tensor) -> None:
         """Append one slot per row of ``vectors`` (m, d), with bias zero."""
         first = self.n_slots
-        self.prototypes = nn.Parameter(torch.cat([self.prototypes, torch.empty_like(vectors)]))
+        self.prototypes = nn.Parameter(torch.cat([self.prototypes, self.prototypes.new_empty(vectors.shape)]))
         if self.unused is not None:
-            self.unused = torch.cat([self.unused, torch.zeros(len(vectors), dtype=torch.bool)])
+            self.unused = torch.cat([self.unused, self.unused.new_zeros(len(vectors))])
         self.place_prototypes(list(range(first, self.n_slots)), vectors)
         if self.kind == "linear":
-            self.biases = torch.cat([self.biases, torch.zeros(len(vectors))])
+            self.biases = torch.cat([self.biases, self.biases.new_zeros(len(vectors))])
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
         """Make room for ``unused`` where it is stored; a buffer that is None has none."""
         if f"{prefix}unused" in state_dict and self.unused is None:
-            self.unused = torch.zeros(self.n_slots, dtype=torch.bool)
+            self.unused = self.prototypes.new_zeros(self.n_slots, dtype=torch.bool)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def trainable(self) -> list[nn.Parameter]:

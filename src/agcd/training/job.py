@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from agcd.config import TrainConfig
+from agcd.features.devices import CPU, in_memory, sent
 from agcd.features.rows import RowFeatures
 from agcd.mapping import map_labels, slots_needed
 from agcd.rng import derive_seed, generator
@@ -46,6 +47,8 @@ class TrainingJob:
     evaluate: Evaluate | None = None
     echo: Log | None = None
     group: ProcessGroup = SINGLE_PROCESS
+    device: torch.device = CPU
+    """Where the model is trained; features are read to it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def new_model(job: TrainingJob, config: TrainConfig, kind: HeadKind = "cosine", 
     shape = (config.projector_width, config.projector_dim)
     seed = derive_seed(job.seed, "init")
     model = DiscoveryModel(job.features.new_tail(), job.features.dim, job.n_slots, shape, seed, kind)
-    fitted = Fitted(model, model, job.labels.n_old, config.student_temp)
+    fitted = Fitted(model, model, job.labels.n_old, config.student_temp).to(job.device)
     if config.center:
         standardise(model, embedded(job, fitted))
     if kind == "linear" or config.init == "kmeans":
@@ -86,7 +89,9 @@ def place_cluster_centres(job: TrainingJob, fitted: Fitted, n_init: int = 3) -> 
     """Put the student's prototypes on the centres of its features; class c < number of classes gets slot c."""
     y_class = job.labels.y_class[job.labels.train_rows]
     rng = generator(job.seed, "kmeans")
-    clusters = semi_supervised_kmeans(train_features(job, fitted).numpy(), y_class, fitted.n_slots, rng, n_init=n_init)
+    clusters = semi_supervised_kmeans(
+        in_memory(train_features(job, fitted)), y_class, fitted.n_slots, rng, n_init=n_init
+    )
     centres = torch.from_numpy(clusters.centres.astype(np.float32))
     fitted.student.place_prototypes(list(range(fitted.n_slots)), centres)
 
@@ -108,9 +113,9 @@ def predicted_slots(job: TrainingJob, fitted: Fitted, rows: IntArray) -> IntArra
     """The slots (n,) that the EMA model predicts for ``rows``."""
 
     def predicted(own_rows: IntArray) -> Tensor:
-        return torch.from_numpy(fitted.predict(job.features, own_rows, "ema").y_slot)
+        return sent(fitted.predict(job.features, own_rows, "ema").y_slot, job.group.device)
 
-    return np.asarray(gather_rows(job.group, rows, predicted).numpy(), np.int64)
+    return in_memory(gather_rows(job.group, rows, predicted)).astype(np.int64, copy=False)
 
 
 def labelled_mapping(
@@ -146,7 +151,7 @@ def voted_mapping(
 def grown(job: TrainingJob, config: TrainConfig) -> Fitted:
     """A copy of ``job.start`` with a slot for every class: a class without one gets a slot at its mean feature."""
     assert job.start is not None
-    fitted = job.start.copy()
+    fitted = job.start.copy().to(job.device)
     mapping = labelled_mapping(job, config, fitted, job.previous)
     missing = range(fitted.n_slots, slots_needed(mapping))
     if not missing:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agcd.config import TrainConfig
+from agcd.features.devices import in_memory, sent
 from agcd.training.fitted import Fitted
 from agcd.training.gcd import set_biases
 from agcd.training.job import Outcome, TrainingJob, grown, new_model, train_features
@@ -76,7 +77,7 @@ def _start(job: TrainingJob, config: TrainConfig) -> Fitted:
 class _Run(TrainingRun):
     def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted):
         super().__init__(job, config, fitted, _N_EPOCHS)
-        self.x = train_features(job, fitted).numpy().astype(np.float64)
+        self.x = in_memory(train_features(job, fitted)).astype(np.float64)
 
     def learn(self, epoch: int, rng: np.random.Generator) -> dict[str, Any]:
         facts: dict[str, Any] = {"loss": 0.0}
@@ -103,7 +104,8 @@ class _Run(TrainingRun):
         student, temperature = self.fitted.student, self.fitted.student_temp
         student.place_prototypes(slots.tolist(), torch.from_numpy(temperature * weights).float())
         student.biases.fill_(temperature * _UNUSED)
-        student.biases[torch.from_numpy(slots)] = torch.from_numpy(temperature * biases).float()
+        places, values = (sent(x, student.device) for x in (slots, (temperature * biases).astype(np.float32)))
+        student.biases.index_copy_(0, places, values)
         self.fitted.ema.load_state_dict(student.state_dict())
 
     def optimiser_tensors(self) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from agcd.errors import StorageError, TrainingError
+from agcd.features.devices import in_memory
 from agcd.io import atomic_write, digest, digest_bytes, storage_error
 from agcd.rng import derive_seed
 from agcd.run_files import LOG
@@ -68,11 +69,14 @@ def run_epochs(
 def _run_epoch(resumable: Resumable, epoch: int, seed: int) -> dict[str, Any]:
     """One epoch, whose numbers must be finite at its end."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(seed, "epoch", epoch))
+        torch.manual_seed(derive_seed(seed, "epoch", epoch))  # of every device
         facts = resumable.run_epoch(epoch)
     tensors, _ = resumable.state()
-    for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
+    # Looked at together: a device is asked, and waited for, once.
+    device = next(iter(tensors.values())).device
+    are_finite = torch.stack([tensor.isfinite().all().to(device) for tensor in tensors.values()])
+    for name, is_finite in zip(tensors, in_memory(are_finite), strict=True):
+        if not is_finite:
             raise not_finite(f"{name} after epoch {epoch + 1}")
     return facts
 
@@ -108,7 +112,7 @@ def use_one_thread() -> None:
 def _resume(resumable: Resumable, run_dir: Path, group: ProcessGroup) -> int:
     """Restore the state after the last whole epoch, the same one in every process; how many epochs that makes."""
     first = epochs_done(run_dir)
-    agreed = torch.tensor(first)
+    agreed = torch.tensor(first, device=group.device)  # NCCL sends nothing from the memory of the CPU
     group.broadcast([agreed])
     if int(agreed) != first:
         raise StorageError(f"Processes see different states of {run_dir}: it must lie on a disk that all share.")
@@ -134,7 +138,7 @@ def epochs_done(run_dir: Path) -> int:
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor | NDArray[Any]], facts: dict[str, Any]) -> None:
     """Tensors and their facts in one safetensors file, so that neither travels without the other."""
-    whole = {name: torch.as_tensor(tensor).detach().contiguous() for name, tensor in tensors.items()}
+    whole = {name: torch.as_tensor(tensor).detach().cpu().contiguous() for name, tensor in tensors.items()}
     # In one entry: safetensors writes several in an order that changes from run to run.
     metadata = {"facts": json.dumps({**facts, "digest": _digest(whole, facts)})}
     # By our own hand: on a full disk save_file raises an error of its own kind.
@@ -158,7 +162,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def _digest(tensors: dict[str, Tensor], facts: dict[str, Any]) -> str:
     """Of the numbers by name, and of what is said about them."""
-    each = [[name, digest_bytes(t.cpu().reshape(-1).view(torch.uint8).numpy().data)] for name, t in tensors.items()]
+    each = [[name, digest_bytes(t.reshape(-1).view(torch.uint8).numpy().data)] for name, t in tensors.items()]
     return digest([sorted(each), facts])
 
 

@@ -20,6 +20,19 @@ _SHORTEST = 1e-4
 _SMALLEST_SHARE = 1e-30
 
 
+def labelled_of(y_class: Tensor, labelled: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Where the labelled rows are in both views (2m,), and their classes (m,).
+
+    Parameters
+    ----------
+    y_class : (B,), −1 for unlabelled rows.
+    labelled : (m,) where it is not. None looks for itself, for which whoever computes must wait for the device.
+    """
+    if labelled is None:
+        labelled = (y_class >= 0).nonzero().flatten()
+    return torch.cat([labelled, labelled + len(y_class)]), y_class[labelled]
+
+
 def self_distillation(logits: Tensor, student_temp: float, teacher_temp: float) -> Tensor:
     """Each view learns the sharpened prediction of the other; the teacher side carries no gradient.
 

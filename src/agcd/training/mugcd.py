@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from agcd.config import TrainConfig
+from agcd.features.devices import sent
 from agcd.training import losses
 from agcd.training.fitted import Fitted, read_test_view
 from agcd.training.gcd import contrastive_loss
@@ -79,14 +80,17 @@ class _Run(TwoPhaseRun):
 
     def original_loss(self, batch: Batch, output: Output, y_class: Tensor, epoch: int) -> Tensor:
         if epoch < self.n_first:
-            return contrastive_loss(output, y_class, self.config)
-        return student_loss(output.logits, self._teach(batch.rows), y_class, self._teacher_temp(epoch), self.config)
+            return contrastive_loss(output, y_class, self.config, batch.labelled)
+        teacher_logits, teacher_temp = self._teach(batch.rows), self._teacher_temp(epoch)
+        return student_loss(output.logits, teacher_logits, y_class, teacher_temp, self.config, batch.labelled)
 
     def _teach(self, rows: IntArray) -> Tensor:
         """The teacher's logits (B, K) for the test views of ``rows``."""
         teacher, features = self.fitted.ema.eval(), self.job.features
         with torch.no_grad():
-            return gather_rows(self.job.group, rows, lambda own: teacher(read_test_view(features, own)).logits)
+            return gather_rows(
+                self.job.group, rows, lambda own: teacher(sent(read_test_view(features, own), self.job.device)).logits
+            )
 
     def _teacher_temp(self, epoch: int) -> float:
         if self.job.round:
@@ -102,7 +106,12 @@ class _Run(TwoPhaseRun):
 
 
 def student_loss(
-    logits: Tensor, teacher_logits: Tensor, y_class: Tensor, teacher_temp: float, config: TrainConfig
+    logits: Tensor,
+    teacher_logits: Tensor,
+    y_class: Tensor,
+    teacher_temp: float,
+    config: TrainConfig,
+    labelled: Tensor | None = None,
 ) -> Tensor:
     """The loss of the second stage. Seed classes are their own slots.
 
@@ -111,10 +120,11 @@ def student_loss(
     logits : (2B, K) cosines of the student, view 1 then view 2.
     teacher_logits : (B, K) cosines of the teacher for the same rows, without gradient.
     y_class : (B,), −1 for unlabelled rows.
+    labelled : where it is not; None has the device asked.
     """
-    labelled = y_class >= 0
+    both, y = losses.labelled_of(y_class, labelled)
     teacher = F.softmax(teacher_logits / teacher_temp, dim=1).repeat(2, 1)
     distillation = -(teacher * F.log_softmax(logits / config.student_temp, dim=1)).sum(1).mean()
     unsupervised = distillation + config.entropy_weight * losses.entropy_shortfall(logits, config.student_temp)
-    supervised = losses.supervised(logits[labelled.repeat(2)], y_class[labelled], config.student_temp)
+    supervised = losses.supervised(logits[both], y, config.student_temp)
     return (1 - config.sup_weight) * unsupervised + config.sup_weight * supervised

@@ -17,6 +17,7 @@ from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from agcd.errors import ConfigError, did_you_mean
+from agcd.features.devices import in_memory
 from agcd.features.rows import RowFeatures
 from agcd.metrics import accuracy
 from agcd.rng import derive_seed, generator
@@ -46,7 +47,7 @@ def prefix_features(features: RowFeatures, rows: IntArray) -> FloatArray:
     nearer to the truth, so this is the published way.
     """
     tail = features.new_tail().eval()
-    return np.asarray(F.normalize(embed_rows(tail, features, rows), dim=1).numpy())
+    return in_memory(F.normalize(embed_rows(tail, features, rows), dim=1))
 
 
 def look_for_classes(

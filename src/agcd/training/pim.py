@@ -27,12 +27,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from agcd.config import TrainConfig
+from agcd.features.devices import in_memory, sent
 from agcd.metrics import accuracy
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome, TrainingJob, grown, new_model, train_features
 from agcd.training.kmeans import cluster_means
 from agcd.training.runs import TrainingRun
-from agcd.types import LabelMapping
+from agcd.types import IntArray, LabelMapping
 
 _BLOCK = 100
 """Steps per epoch: what a kill may cost."""
@@ -81,9 +82,9 @@ class _Run(TrainingRun):
     def start_at_means(self) -> None:
         """Put W on the means of the clusters at hand, labelled rows counted in their slots; empty slots stay."""
         student, weights = self.fitted.student, self.fitted.student.prototypes.detach()
-        told = self._slots(self.current_mapping()).numpy()
-        y_slot = np.where(told >= 0, told, self._logits(weights).argmax(1).numpy())
-        means = torch.from_numpy(cluster_means(self.vectors.numpy(), y_slot, student.n_slots)).float()
+        told = self._slots(self.current_mapping())
+        y_slot = np.where(told >= 0, told, in_memory(self._logits(weights).argmax(1)))
+        means = torch.from_numpy(cluster_means(in_memory(self.vectors), y_slot, student.n_slots)).float()
         is_used = np.flatnonzero(np.bincount(y_slot, minlength=student.n_slots)).tolist()
         student.place_prototypes(is_used, means[is_used])
         self.fitted.ema.load_state_dict(student.state_dict())
@@ -114,26 +115,28 @@ class _Run(TrainingRun):
 
     def _try_weight(self, weight: float) -> dict[str, Any]:
         prototypes = nn.Parameter(self.fitted.student.prototypes.detach().clone())
-        nobody = torch.full((len(self.y_class),), -1)
+        nobody = np.full_like(self.y_class, -1)
         labelled = self.y_class >= 0
         loss = self._descend(self._new_optimiser(prototypes), self.config.pim.search_steps, nobody, weight)
-        y_slot = self._logits(prototypes).argmax(1).numpy()
+        y_slot = in_memory(self._logits(prototypes).argmax(1))
         score = accuracy(self.y_class[labelled], y_slot[labelled], self.job.labels.n_old)["acc_all"]
         self.scores.append(score)
         return {"entropy_weight": weight, "loss": loss, "labelled_accuracy": score}
 
-    def _slots(self, mapping: LabelMapping | None) -> Tensor:
+    def _slots(self, mapping: LabelMapping | None) -> IntArray:
         """The slot (n,) of each training row, −1 for unlabelled ones: a seed class is its own, answers are mapped."""
         y_slot = self.y_class.copy()
         if mapping is not None:
             y_slot[self.is_answer] = mapping.slot_of_class[self.y_class[self.is_answer]]
-        return torch.from_numpy(y_slot)
+        return y_slot
 
-    def _descend(self, optimiser: torch.optim.Adam, n_steps: int, y_slot: Tensor, weight: float) -> float:
+    def _descend(self, optimiser: torch.optim.Adam, n_steps: int, y_slot: IntArray, weight: float) -> float:
         (prototypes,) = optimiser.param_groups[0]["params"]
+        device = self.job.device
+        slots, labelled, rest = (sent(x, device) for x in (y_slot, *map(np.flatnonzero, (y_slot >= 0, y_slot < 0))))
         for _ in range(n_steps):
             optimiser.zero_grad(set_to_none=True)
-            loss = information_loss(self._logits(prototypes), y_slot, weight)
+            loss = information_loss(self._logits(prototypes), slots[labelled], labelled, rest, weight)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         return float(loss.detach())
@@ -152,7 +155,9 @@ class _Run(TrainingRun):
     def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
         start = "adam."
         remembered = {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
-        self.optimiser.state[self.fitted.student.prototypes].update(remembered)
+        # Adam counts its steps on the CPU.
+        moved = {name: t if name == "step" else t.to(self.job.device) for name, t in remembered.items()}
+        self.optimiser.state[self.fitted.student.prototypes].update(moved)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super().state()
@@ -163,21 +168,23 @@ class _Run(TrainingRun):
         self.scores = list(facts["scores"])
 
 
-def information_loss(logits: Tensor, y_slot: Tensor, entropy_weight: float) -> Tensor:
+def information_loss(
+    logits: Tensor, y_slot: Tensor, labelled: Tensor, unlabelled: Tensor, entropy_weight: float
+) -> Tensor:
     """λ·H(Y|X) over unlabelled rows − H(Y) over all rows + cross-entropy over labelled rows.
 
     Parameters
     ----------
     logits : (n, K) of all rows.
-    y_slot : (n,) the slot of each row, −1 for unlabelled ones.
+    y_slot : (m,) the slots of the labelled rows.
+    labelled, unlabelled : (m,), (n − m,) where these are.
     """
-    labelled = y_slot >= 0
     log_probs = F.log_softmax(logits, dim=1)
     probs = log_probs.exp()
     entropies = -(probs * log_probs).sum(1)
     loss: Tensor = -torch.special.entr(probs.mean(0)).sum()
-    if not labelled.all():
-        loss = loss + entropy_weight * entropies[~labelled].mean()
-    if labelled.any():
-        loss = loss + F.nll_loss(log_probs[labelled], y_slot[labelled])
+    if len(unlabelled):
+        loss = loss + entropy_weight * entropies[unlabelled].mean()
+    if len(labelled):
+        loss = loss + F.nll_loss(log_probs[labelled], y_slot)
     return loss

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from agcd.types import IntArray
@@ -24,6 +25,11 @@ class ProcessGroup(Protocol):
     @property
     def rank(self) -> int:
         """This process's number in [0, size); rank 0 writes the files."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are that the processes exchange."""
         ...
 
     def gather(self, own: Tensor, n: int) -> Tensor:
@@ -48,6 +54,7 @@ class SingleProcess:
 
     size = 1
     rank = 0
+    device = torch.device("cpu")
 
     def gather(self, own: Tensor, n: int) -> Tensor:
         return own

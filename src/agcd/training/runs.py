@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from agcd.config import TrainConfig
+from agcd.features.devices import OutOfMemory, in_memory, in_smaller_passes, sent
 from agcd.features.tails import ResidualAdapter
 from agcd.rng import derive_seed, generator
 from agcd.training import losses
@@ -27,9 +30,12 @@ from agcd.training.heads import DiscoveryModel, Output, ema_update
 from agcd.training.job import Outcome, TrainingJob, grown, labelled_mapping, new_model, voted_mapping
 from agcd.training.loop import not_finite, run_epochs
 from agcd.training.process_group import ProcessGroup, at_least_one, share
-from agcd.training.sampler import Batch, balanced_batches, read_batches, shuffled_batches
+from agcd.training.sampler import Batch, balanced_batches, read_batches, sent_together, shuffled_batches
 from agcd.training.schedules import learning_rate
 from agcd.types import IntArray, LabelMapping
+
+LOSSES_READ_TOGETHER = 100
+"""Steps on a device after which it is looked at whether the loss is still a number; on a CPU each is."""
 
 
 class TrainingRun(ABC):
@@ -95,11 +101,20 @@ class TrainingRun(ABC):
 
 
 class DescentRun(TrainingRun):
-    """A run that trains the student by stochastic gradient descent; the EMA model follows it step by step."""
+    """A run that trains the student by stochastic gradient descent; the EMA model follows it step by step.
+
+    Nothing in a step asks a device for a number, so that whoever prepares the next batch never waits for it: losses are
+    read a hundred at a time.
+    """
 
     def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted, n_epochs: int):
         super().__init__(job, config, fitted, n_epochs)
         self.optimiser = make_optimiser(fitted.student, config)
+        # Gradients of half precision vanish below 6e-8: they are multiplied on their way back.
+        self.scaler = torch.amp.GradScaler(job.device.type, enabled=config.precision == "float16")
+        self._student = torch.compile(fitted.student) if config.compile else fitted.student
+        self._rows_per_pass: int | None = None
+        self._unread: list[Tensor] = []
 
     def run_epoch(self, epoch: int) -> dict[str, Any]:
         for group in self.optimiser.param_groups:
@@ -113,30 +128,71 @@ class DescentRun(TrainingRun):
     def learning_rate(self, epoch: int) -> float:
         return learning_rate(self.config, epoch, self.n_epochs)
 
-    def batches(self, rows: Iterable[IntArray], rng: np.random.Generator) -> Iterator[Batch]:
-        """Batches of rows with two random views of each."""
-        return read_batches(self.job.features, rows, rng, self.job.group)
+    def batches(
+        self, rows: Sequence[IntArray], y_class: Sequence[IntArray], rng: np.random.Generator
+    ) -> Iterator[Batch]:
+        """Batches of ``rows`` with two random views of each, and the class of each row, −1 for unlabelled ones."""
+        yield from read_batches(self.job.features, rows, y_class, rng, self.job.group, self.job.device)
+        self._read_losses()
 
     def forward(self, batch: Batch) -> Output:
         """The student's output (2B, …) for both views of a batch: first views, then second."""
-        group, student = self.job.group, self.fitted.student
+        group = self.job.group
         if group.size > 1:
-            draw_together(student, group, len(batch.rows))
-        output: Output = student(batch.inputs)
+            draw_together(self.fitted.student, group, len(batch.rows))
+        with autocast(self.job.device, self.config.precision):
+            output = self._in_passes(batch.inputs)
         return output if group.size == 1 else joined(output, group, len(batch.rows))
 
-    def step(self, loss: Tensor, ema_decay: float) -> float:
+    def _in_passes(self, inputs: Tensor) -> Output:
+        """The student's output; pass by pass, each computed again on the way back, where all would not fit."""
+        if self._rows_per_pass is None:
+            output: Output = self._student(inputs)
+            return output
+        passes = (
+            checkpoint(self._student, part, use_reentrant=False) for part in torch.split(inputs, self._rows_per_pass)
+        )
+        return Output(*map(torch.cat, zip(*passes, strict=True)))
+
+    def descend(self, batch: Batch, loss_of: Callable[[Output], Tensor], ema_decay: float) -> Tensor:
+        """A step down the gradient of ``loss_of`` the student's output; in smaller passes where memory is too small."""
+        while True:
+            try:
+                loss = loss_of(self.forward(batch))
+                self._backward(loss)
+                break
+            except OutOfMemory:
+                if self.job.group.size > 1:  # the others would wait for ever
+                    raise
+                n_rows = min(self._rows_per_pass or len(batch.inputs), len(batch.inputs))
+                self._rows_per_pass = in_smaller_passes(self.job.device, "training", n_rows)
+        self._move(ema_decay)
+        return loss.detach()
+
+    def step(self, loss: Tensor, ema_decay: float) -> Tensor:
         """Move the student down the gradient of ``loss`` and the EMA model after it; the value of the loss."""
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise not_finite("the loss")
+        self._backward(loss)
+        self._move(ema_decay)
+        return loss.detach()
+
+    def _backward(self, loss: Tensor) -> None:
+        self._unread.append(loss.detach())
+        if self.job.device.type == "cpu" or len(self._unread) >= LOSSES_READ_TOGETHER:
+            self._read_losses()
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+
+    def _move(self, ema_decay: float) -> None:
         # Each process has the gradient of the whole loss by its own rows, so the sum is that of one process.
         self.job.group.all_reduce(p.grad for p in self.fitted.student.trainable() if p.grad is not None)
-        self.optimiser.step()
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
         ema_update(self.fitted.ema, self.fitted.student, ema_decay)
-        return value
+
+    def _read_losses(self) -> None:
+        unread, self._unread = self._unread, []
+        if not math.isfinite(mean_loss(unread)):
+            raise not_finite("the loss")
 
     def optimiser_tensors(self) -> dict[str, Tensor]:
         buffers = [self.optimiser.state[p].get("momentum_buffer") for p in self.fitted.student.trainable()]
@@ -146,7 +202,16 @@ class DescentRun(TrainingRun):
     def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
         for i, parameter in enumerate(self.fitted.student.trainable()):
             if f"momentum.{i}" in tensors:
-                self.optimiser.state[parameter]["momentum_buffer"] = tensors[f"momentum.{i}"]
+                self.optimiser.state[parameter]["momentum_buffer"] = tensors[f"momentum.{i}"].to(parameter.device)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, facts = super().state()
+        return tensors, facts | ({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {})
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        super().restore(tensors, facts)
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(facts["scaler"])
 
 
 class TwoPhaseRun(DescentRun):
@@ -198,48 +263,67 @@ class TwoPhaseRun(DescentRun):
             stays |= labels.asked_round > 0
         unlabelled = np.flatnonzero(stays & ~labels.held_out)
         all_rows = list(balanced_batches(labels.seed_rows, unlabelled, self.config.batch_size, rng))
-        total, teach = 0.0, self._propagated_loss()
-        for n, batch in enumerate(self.batches(all_rows, rng)):
-            # Queried rows that stay in the stream count as unlabelled there.
-            seed_class = np.where(labels.asked_round[batch.rows] == 0, labels.y_class[batch.rows], -1)
-            output = self.forward(batch)
-            loss = self.original_loss(batch, output, torch.from_numpy(seed_class), epoch)
-            if teach is not None:
-                loss = loss + teach(output, batch.rows[seed_class < 0], torch.from_numpy(seed_class < 0))
-            total += self.step(loss, self.ema_decay(epoch, n / len(all_rows)))
-        return total / len(all_rows)
+        # Queried rows that stay in the stream count as unlabelled there.
+        seed_class = np.where(labels.asked_round == 0, labels.y_class, -1)
+        y_class, values = [seed_class[rows] for rows in all_rows], []
+        to_spread = self._propagated_losses([rows[y < 0] for rows, y in zip(all_rows, y_class, strict=True)])
+        for n, batch in enumerate(self.batches(all_rows, y_class, rng)):
 
-    def _propagated_loss(self) -> Callable[[Output, IntArray, Tensor], Tensor] | None:
-        """The loss by which unlabelled rows learn the classes propagated to them; None where that is off."""
+            def loss_of(output: Output, batch: Batch = batch, n: int = n) -> Tensor:
+                loss = self.original_loss(batch, output, batch.y_class, epoch)
+                return loss + to_spread[n](output, batch) if to_spread else loss
+
+            values.append(self.descend(batch, loss_of, self.ema_decay(epoch, n / len(all_rows))))
+        return mean_loss(values)
+
+    def _propagated_losses(self, unlabelled: Sequence[IntArray]) -> list[Callable[[Output, Batch], Tensor]]:
+        """For every batch the loss by which its ``unlabelled`` rows learn the classes propagated to them; none where
+        that is off."""
         config = self.config
         if self.job.start is None or not config.answers.spread_weight:
-            return None
+            return []
         y_class, certainty = self.propagated.by_row(self.job.features.n_rows)
         mapping = self.last or self.current_mapping()  # the last epoch ended with the mapping that this one begins with
         slots = np.append(mapping.slot_of_class, 0)[y_class]
+        told, weights = (
+            sent_together([values[rows] for rows in unlabelled], self.job.device) for values in (slots, certainty)
+        )
 
-        def loss(output: Output, rows: IntArray, unlabelled: Tensor) -> Tensor:
-            y_slot, weights = torch.from_numpy(slots[rows]), torch.from_numpy(certainty[rows])
-            logits = output.logits[unlabelled.repeat(2)]
-            value = losses.weighted_supervised(logits, y_slot, weights, config.student_temp)
+        def loss(output: Output, batch: Batch, y_slot: Tensor, weight: Tensor) -> Tensor:
+            both = torch.cat([batch.unlabelled, batch.unlabelled + len(batch.y_class)])
+            value = losses.weighted_supervised(output.logits[both], y_slot, weight, config.student_temp)
             return config.answers.spread_weight * value
 
-        return loss
+        return [partial(loss, y_slot=y, weight=weight) for y, weight in zip(told, weights, strict=True)]
 
     def _queried_phase(self, epoch: int, mapping: LabelMapping, rng: np.random.Generator) -> float:
         """The answers, and before them, with their own weight, the rows accepted by page."""
-        config, labels, total, n = self.config, self.job.labels, 0.0, 0
+        config, labels, device = self.config, self.job.labels, self.job.device
         said = np.where(labels.y_class < 0, labels.accepted_classes, labels.y_class)
+        slot_of_class, values = sent(mapping.slot_of_class, device), list[Tensor]()
         for rows, weight in ((labels.accepted_rows, config.answers.page_weight), (labels.queried_rows, 1.0)):
-            taught = rows if weight else rows[:0]
-            for batch in self.batches(shuffled_batches(taught, config.query_batch_size, rng), rng):
-                if config.map_every and n and n % config.map_every == 0:
-                    mapping = self.current_mapping()
-                y_class = said[batch.rows]
-                slots = torch.from_numpy(mapping.slot_of_class[y_class])
-                loss = weight * queried_loss(self.forward(batch), torch.from_numpy(y_class), slots, config)
-                total, n = total + self.step(loss, self.ema_decay(epoch, 1.0)), n + 1
-        return total / max(n, 1)
+            taught = list(shuffled_batches(rows if weight else rows[:0], config.query_batch_size, rng))
+            for batch in self.batches(taught, [said[some] for some in taught], rng):
+                if config.map_every and values and len(values) % config.map_every == 0:
+                    slot_of_class = sent(self.current_mapping().slot_of_class, device)
+
+                def loss_of(output: Output, y: Tensor = batch.y_class, weight: float = weight) -> Tensor:
+                    return weight * queried_loss(output, y, slot_of_class[y], config)  # noqa: B023
+
+                values.append(self.descend(batch, loss_of, self.ema_decay(epoch, 1.0)))
+        return mean_loss(values)
+
+
+def mean_loss(values: Sequence[Tensor]) -> float:
+    """The mean of the losses of an epoch's steps, read from the device at once; 0 of none."""
+    return sum(in_memory(torch.stack(list(values))).tolist()) / len(values) if values else 0.0
+
+
+def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
+    """Matrix products in ``precision``, where that is less than float32."""
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=getattr(torch, precision))
 
 
 def draw_together(model: DiscoveryModel, group: ProcessGroup, n: int) -> None:
@@ -247,7 +331,7 @@ def draw_together(model: DiscoveryModel, group: ProcessGroup, n: int) -> None:
     own = at_least_one(share(group, n))
 
     def draw(x: Tensor) -> Tensor:
-        return torch.randn(2, n, *x.shape[1:])[:, own].flatten(0, 1)
+        return torch.randn(2, n, *x.shape[1:], device=x.device)[:, own].flatten(0, 1)
 
     for module in model.modules():
         if isinstance(module, ResidualAdapter):

@@ -33,17 +33,24 @@ class _Run(TwoPhaseRun):
     def original_loss(self, batch: Batch, output: Output, y_class: Tensor, epoch: int) -> Tensor:
         config = self.config
         teacher_temp = config.teacher_temp if self.job.round else teacher_temperature(config, epoch, self.n_epochs)
-        return original_loss(output, y_class, teacher_temp, config)
+        return original_loss(output, y_class, teacher_temp, config, batch.labelled)
 
     def ema_decay(self, epoch: int, share: float) -> float:
         # The paper averages in rounds only: after base training both models are the same.
         return self.config.ema_decay if self.job.round else 0.0
 
 
-def original_loss(output: Output, y_class: Tensor, teacher_temp: float, config: TrainConfig) -> Tensor:
-    """The SimGCD loss of a batch; ``y_class`` (B,) is −1 for unlabelled rows. Seed classes are their own slots."""
-    labelled = y_class >= 0
-    both, y = labelled.repeat(2), y_class[labelled]
+def original_loss(
+    output: Output, y_class: Tensor, teacher_temp: float, config: TrainConfig, labelled: Tensor | None = None
+) -> Tensor:
+    """The SimGCD loss of a batch. Seed classes are their own slots.
+
+    Parameters
+    ----------
+    y_class : (B,), −1 for unlabelled rows.
+    labelled : where it is not; None has the device asked.
+    """
+    both, y = losses.labelled_of(y_class, labelled)
     unsupervised = (
         losses.self_distillation(output.logits, config.student_temp, teacher_temp)
         + config.entropy_weight * losses.entropy_shortfall(output.logits, config.student_temp)

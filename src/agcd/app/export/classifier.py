@@ -23,7 +23,7 @@ from agcd.errors import WeightsError
 from agcd.features import views
 from agcd.features.backbones import load_backbone
 from agcd.features.tails import ResidualAdapter
-from agcd.features.text_encoders import TextEncoder, encoder_name, load_encoder
+from agcd.features.text_encoders import TextEncoder, encoder_name, load_encoder, made_by
 from agcd.features.views import ViewSpec, render
 from agcd.io import file_sha256, read_json, write_json
 from agcd.training.heads import DiscoveryModel, HeadKind
@@ -149,6 +149,7 @@ class Classifier(SlotClassifier):
         super().__init__(learned, backbone.new_tail(), backbone.dim, backbone.network)
         self.config = config
         self.fingerprint, self.image_size = backbone.fingerprint, backbone.image_size
+        self.fingerprints = {backbone.fingerprint, *(other.fingerprint for other in backbone.elsewhere())}
         self._channels = backbone.mean, backbone.std
         for name, values in zip(("mean", "std"), self._channels, strict=True):
             self.register_buffer(name, torch.tensor(values).mul(255).view(3, 1, 1), persistent=False)
@@ -231,8 +232,8 @@ class TextClassifier(EmbeddingClassifier):
     def encoder(self) -> TextEncoder:
         """What makes the embeddings; it must be the one that the head was trained on."""
         if self._encoder is None:
-            found = load_encoder(self.config)
-            if found.dim != self.dim or self.fingerprint not in (None, found.fingerprint):
+            found = load_encoder(self.config, "cpu")
+            if found.dim != self.dim or not (self.fingerprint is None or made_by(found, self.fingerprint)):
                 raise WeightsError(
                     f"The classifier was trained on another version of the encoder {encoder_name(self.config)!r} or "
                     "its weights."
@@ -329,7 +330,7 @@ def load_classifier(folder: Path, weights: Path | None = None) -> Any:
     if facts.get("input") == "text":
         return TextClassifier(config, learned, fingerprint)
     classifier = Classifier(config, learned)
-    if classifier.fingerprint != fingerprint:
+    if fingerprint not in classifier.fingerprints:
         raise WeightsError(f"{folder} was trained on another version of the backbone {config.name!r} or its weights.")
     return classifier
 

@@ -1,0 +1,234 @@
+"""A device that computes on the CPU and behaves like a GPU, so that what a GPU would refuse fails where there is none.
+
+``device()`` registers it with torch, once a process, under the name "pretend". Its tensors hold others on the CPU. What
+mixes both is refused, as are ``.numpy()`` and results written over a tensor of another place; copies and whatever makes
+the caller wait are counted; a copy begun on another stream may not be read before the stream that reads it has waited;
+and allocations beyond ``TRAFFIC.limit`` bytes raise what a full memory raises.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils import backend_registration
+from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+
+NAME = "pretend"
+_MAY_MIX = {"aten::_to_copy", "aten::copy_"}
+_WAITS = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::is_nonzero", "aten::masked_select"}
+_INDEXED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index_put"}
+
+
+@dataclass
+class Traffic:
+    """What went between the device and the rest since it was last set back."""
+
+    to_device: int = 0
+    to_cpu: int = 0
+    waits: int = 0
+    limit: int | None = None
+    """Bytes that one tensor may have."""
+    free: int = 2**40
+    """What the device says of its memory."""
+    stream: int = 0
+    pending: dict[int, list[weakref.ref[Tensor]]] = field(default_factory=dict)
+    """Tensors that were copied on each stream and for which nobody has waited."""
+
+    def forget(self) -> None:
+        self.to_device = self.to_cpu = self.waits = 0
+
+
+TRAFFIC = Traffic()
+
+
+class Pretend(torch.Tensor):
+    """A tensor of the device; ``inner`` holds its numbers."""
+
+    inner: Tensor
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> Pretend:
+        made: Pretend = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+            cls,
+            inner.size(),
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=torch.device(NAME, 0),
+        )
+        return made
+
+    def __init__(self, inner: Tensor) -> None:
+        self.inner = inner
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"Pretend({self.inner!r})"
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise TypeError("can't convert pretend:0 device type tensor to numpy. Use Tensor.cpu() first.")
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return _run(func, args, kwargs or {})
+
+
+class _Mode(TorchDispatchMode):
+    """Sees what makes tensors on the device, or copies to it, while no argument is there yet."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        target = kwargs.get("device")
+        is_ours = target is not None and torch.device(target).type == NAME
+        if is_ours or any(isinstance(leaf, Pretend) for leaf in pytree.tree_leaves((args, kwargs))):
+            return _run(func, args, kwargs)
+        return func(*args, **kwargs)
+
+
+def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+    ours = [leaf for leaf in leaves if isinstance(leaf, Pretend)]
+    name, target = func._schema.name, kwargs.get("device")
+    to = None if target is None else torch.device(target).type
+    _check_arrived(ours)
+    _count(name, to, bool(ours), args)
+    _check_one_place(func, name, leaves, ours, kwargs.get("out"))
+    if name == "aten::copy_":
+        _inner(args[0]).copy_(_inner(args[1]))
+        return args[0]
+    found = func(*pytree.tree_map(_inner, args), **_on_cpu(pytree.tree_map(_inner, kwargs)))
+    if to != NAME and (not ours or to == "cpu"):
+        return found
+    found = pytree.tree_map(lambda leaf: _placed(leaf, name) if isinstance(leaf, Tensor) else leaf, found)
+    return return_and_correct_aliasing(func, args, kwargs, found) if ours else found
+
+
+def _inner(leaf: Any) -> Any:
+    return leaf.inner if isinstance(leaf, Pretend) else leaf
+
+
+def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    if kwargs.get("device") is not None:
+        kwargs = kwargs | {"device": torch.device("cpu")}
+    return kwargs | ({"pin_memory": False} if kwargs.get("pin_memory") else {})
+
+
+def _placed(found: Tensor, name: str) -> Pretend:
+    n_bytes = found.numel() * found.element_size()
+    if TRAFFIC.limit is not None and n_bytes > TRAFFIC.limit:
+        raise torch.OutOfMemoryError(f"pretend:0 is out of memory: {n_bytes} bytes were asked for by {name}")
+    placed = Pretend(found)
+    if TRAFFIC.stream and name == "aten::_to_copy":
+        TRAFFIC.pending.setdefault(TRAFFIC.stream, []).append(weakref.ref(placed))
+    return placed
+
+
+def _check_arrived(ours: list[Pretend]) -> None:
+    for stream, waiting in TRAFFIC.pending.items():
+        if stream != TRAFFIC.stream and any(one is leaf() for one in ours for leaf in waiting):
+            raise RuntimeError("a tensor is read whose copy on another stream nobody has waited for")
+
+
+def _count(name: str, to: str | None, has_ours: bool, args: Any) -> None:
+    if name == "aten::_to_copy":
+        TRAFFIC.to_cpu += to == "cpu" and has_ours
+        TRAFFIC.to_device += to == NAME and not has_ours
+    elif name == "aten::copy_":
+        TRAFFIC.to_cpu += isinstance(args[1], Pretend) and not isinstance(args[0], Pretend)
+        TRAFFIC.to_device += isinstance(args[0], Pretend) and not isinstance(args[1], Pretend)
+    elif name in _WAITS:
+        TRAFFIC.waits += has_ours
+    elif name in _INDEXED:  # how many a mask lets through must be known before there is a place for them
+        places = [place for place in args[1] if isinstance(place, Tensor)]
+        TRAFFIC.waits += any(isinstance(place, Pretend) and place.dtype == torch.bool for place in places)
+
+
+def _check_one_place(func: Any, name: str, leaves: list[Tensor], ours: list[Pretend], out: Any) -> None:
+    if not ours or name in _MAY_MIX:
+        return
+    for leaf in leaves:
+        # A number in a tensor of its own may lie on the CPU; positions may as well, and are copied, which is refused.
+        if not isinstance(leaf, Pretend) and (leaf.dim() > 0 or leaf is out):
+            raise RuntimeError(f"{func}: expected all tensors on one device, found pretend:0 and {leaf.device}!")
+
+
+class _Stream:
+    _last = 0
+
+    def __init__(self, device: Any = None, number: int | None = None) -> None:
+        if number is None:
+            _Stream._last += 1
+        self.number = _Stream._last if number is None else number
+
+    def wait_stream(self, other: _Stream) -> None:
+        TRAFFIC.pending.pop(other.number, None)
+
+
+class _Module:
+    """``torch.pretend``."""
+
+    Stream = _Stream
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def is_available(self) -> bool:
+        return True
+
+    def current_device(self) -> int:
+        return 0
+
+    def _is_in_bad_fork(self) -> bool:
+        return False
+
+    def manual_seed_all(self, seed: int) -> None:
+        """Its numbers are drawn by the generator of the CPU."""
+
+    def device_count(self) -> int:
+        return 1
+
+    def mem_get_info(self, device: Any) -> tuple[int, int]:
+        return TRAFFIC.free, 2**40
+
+    def current_stream(self, device: Any) -> _Stream:
+        return _Stream(number=TRAFFIC.stream)
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        return [torch.float16, torch.bfloat16]
+
+    @contextmanager
+    def stream(self, stream: _Stream) -> Iterator[None]:
+        before, TRAFFIC.stream = TRAFFIC.stream, stream.number
+        try:
+            yield
+        finally:
+            TRAFFIC.stream = before
+
+
+@cache
+def _register() -> None:
+    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
+    Pretend.record_stream = lambda self, stream: None  # type: ignore[method-assign, assignment]
+
+
+@contextmanager
+def pretend_device() -> Iterator[Traffic]:
+    """The device, with nothing counted yet and no limit."""
+    _register()
+    TRAFFIC.__init__()  # type: ignore[misc]
+    with _Mode():
+        yield TRAFFIC
+
+
+def counted(work: Callable[[], object]) -> Traffic:
+    """What went to and fro while ``work`` was done."""
+    TRAFFIC.forget()
+    work()
+    return Traffic(TRAFFIC.to_device, TRAFFIC.to_cpu, TRAFFIC.waits)
