@@ -50,37 +50,39 @@ TRAFFIC = Traffic()
 
 
 class Pretend(torch.Tensor):
-    """A tensor of the device; ``inner`` holds its numbers."""
+    """A tensor of the device; ``held`` is one on the CPU with its numbers."""
 
-    inner: Tensor
+    held: Tensor
 
     @staticmethod
-    def __new__(cls, inner: Tensor) -> Pretend:
-        made: Pretend = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+    def __new__(cls, held: Tensor) -> Pretend:
+        made: Pretend = torch.Tensor._make_wrapper_subclass(
             cls,
-            inner.size(),
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
-            dtype=inner.dtype,
+            held.size(),
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
             device=torch.device(NAME, 0),
         )
         return made
 
-    def __init__(self, inner: Tensor) -> None:
-        self.inner = inner
+    def __init__(self, held: Tensor) -> None:
+        self.held = held
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"Pretend({self.inner!r})"
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"Pretend({self.held!r})"
 
     def numpy(self, *, force: bool = False) -> Any:
         raise TypeError("can't convert pretend:0 device type tensor to numpy. Use Tensor.cpu() first.")
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         return _run(func, args, kwargs or {})
 
 
-class _Mode(TorchDispatchMode):
+class _Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees what makes tensors on the device, or copies to it, while no argument is there yet."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -101,17 +103,17 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     _count(name, to, bool(ours), args)
     _check_one_place(func, name, leaves, ours, kwargs.get("out"))
     if name == "aten::copy_":
-        _inner(args[0]).copy_(_inner(args[1]))
+        _held(args[0]).copy_(_held(args[1]))
         return args[0]
-    found = func(*pytree.tree_map(_inner, args), **_on_cpu(pytree.tree_map(_inner, kwargs)))
+    found = func(*pytree.tree_map(_held, args), **_on_cpu(pytree.tree_map(_held, kwargs)))
     if to != NAME and (not ours or to == "cpu"):
         return found
     found = pytree.tree_map(lambda leaf: _placed(leaf, name) if isinstance(leaf, Tensor) else leaf, found)
-    return return_and_correct_aliasing(func, args, kwargs, found) if ours else found
+    return return_and_correct_aliasing(func, args, kwargs, found) if ours else found  # type: ignore[no-untyped-call]
 
 
-def _inner(leaf: Any) -> Any:
-    return leaf.inner if isinstance(leaf, Pretend) else leaf
+def _held(leaf: Any) -> Any:
+    return leaf.held if isinstance(leaf, Pretend) else leaf
 
 
 def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -223,7 +225,7 @@ def pretend_device() -> Iterator[Traffic]:
     """The device, with nothing counted yet and no limit."""
     _register()
     TRAFFIC.__init__()  # type: ignore[misc]
-    with _Mode():
+    with _Mode():  # type: ignore[no-untyped-call]
         yield TRAFFIC
 
 

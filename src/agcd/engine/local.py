@@ -29,7 +29,7 @@ class LocalEngine:
         return fit(config, job)
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """One process per GPU, or without any per core, unless told otherwise; the first failure stops what has not begun.
+        """One process per GPU, or else per core, unless told otherwise; the first failure stops what has not begun.
 
         Each takes a number of its own as LOCAL_RANK, by which those who train on GPUs are dealt out to all of them.
         """

@@ -1,8 +1,9 @@
 """One of the processes that train together: ``torchrun … -m agcd.engine.rank RUN_DIR/torchrun``.
 
-On GPUs of CUDA, one for each process, they communicate through NCCL, else through gloo. Gradients are summed by one call per step.
-DistributedDataParallel would send while the backward pass still goes on, which for a tail of one block saves little; it
-would also take means, and search at every step for parameters that no loss reaches (GCD and μGCD have some).
+On GPUs of CUDA, one for each process, they communicate through NCCL, else through gloo. Gradients are summed by one
+call per step. DistributedDataParallel would send while the backward pass still goes on, which for a tail of one block
+saves little; it would also take means, and search at every step for parameters that no loss reaches (GCD and μGCD have
+some).
 """
 
 from __future__ import annotations
