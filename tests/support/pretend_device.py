@@ -1,9 +1,9 @@
 """A device that computes on the CPU and behaves like a GPU, so that what a GPU would refuse fails where there is none.
 
-``device()`` registers it with torch, once a process, under the name "pretend". Its tensors hold others on the CPU. What
-mixes both is refused, as are ``.numpy()`` and results written over a tensor of another place; copies and whatever makes
-the caller wait are counted; a copy begun on another stream may not be read before the stream that reads it has waited;
-and allocations beyond ``TRAFFIC.limit`` bytes raise what a full memory raises.
+It is registered with torch on import, under the name "pretend", and there within ``pretend_device()``. Its tensors hold
+others on the CPU. What mixes both is refused, as are ``.numpy()`` and results written over a tensor of another place;
+copies and whatever makes the caller wait are counted; a copy begun on another stream may not be read before the stream
+that reads it has waited; and results beyond ``TRAFFIC.limits`` raise what a full memory raises.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import torch
@@ -34,8 +33,8 @@ class Traffic:
     to_device: int = 0
     to_cpu: int = 0
     waits: int = 0
-    limit: int | None = None
-    """Bytes that one tensor may have."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """Bytes that the result of an operation may have, by the operation's name."""
     free: int = 2**40
     """What the device says of its memory."""
     stream: int = 0
@@ -62,7 +61,7 @@ class Pretend(torch.Tensor):
             strides=held.stride(),
             storage_offset=held.storage_offset(),
             dtype=held.dtype,
-            device=torch.device(NAME, 0),
+            device=DEVICE,
         )
         return made
 
@@ -124,7 +123,7 @@ def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _placed(found: Tensor, name: str) -> Pretend:
     n_bytes = found.numel() * found.element_size()
-    if TRAFFIC.limit is not None and n_bytes > TRAFFIC.limit:
+    if n_bytes > TRAFFIC.limits.get(name, n_bytes):
         raise torch.OutOfMemoryError(f"pretend:0 is out of memory: {n_bytes} bytes were asked for by {name}")
     placed = Pretend(found)
     if TRAFFIC.stream and name == "aten::_to_copy":
@@ -214,16 +213,14 @@ class _Module:
             TRAFFIC.stream = before
 
 
-@cache
-def _register() -> None:
-    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
-    Pretend.record_stream = lambda self, stream: None  # type: ignore[method-assign, assignment]
+backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
+Pretend.record_stream = lambda self, stream: None  # type: ignore[method-assign, assignment]
+DEVICE = torch.device(NAME, 0)
 
 
 @contextmanager
 def pretend_device() -> Iterator[Traffic]:
     """The device, with nothing counted yet and no limit."""
-    _register()
     TRAFFIC.__init__()  # type: ignore[misc]
     with _Mode():  # type: ignore[no-untyped-call]
         yield TRAFFIC

@@ -206,12 +206,17 @@ class DescentRun(TrainingRun):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super().state()
-        return tensors, facts | ({"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {})
+        if self.scaler.is_enabled():
+            facts["scaler"] = self.scaler.state_dict()
+        if self._rows_per_pass is not None:  # noise is drawn pass by pass
+            facts["rows_per_pass"] = self._rows_per_pass
+        return tensors, facts
 
     def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         super().restore(tensors, facts)
         if self.scaler.is_enabled():
             self.scaler.load_state_dict(facts["scaler"])
+        self._rows_per_pass = facts.get("rows_per_pass")
 
 
 class TwoPhaseRun(DescentRun):
