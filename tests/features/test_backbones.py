@@ -40,7 +40,7 @@ def normalised(backbone: Backbone, images: np.ndarray[Any, np.dtype[np.uint8]]) 
 
 
 def tiny(seed: int = 0, **options: Any) -> Any:
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return VisionTransformer(**{**TINY, **options}).eval()
 

@@ -8,11 +8,13 @@ that reads it has waited; and results beyond ``TRAFFIC.limits`` raise what a ful
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -37,6 +39,7 @@ class Traffic:
     """Bytes that the result of an operation may have, by the operation's name."""
     free: int = 2**40
     """What the device says of its memory."""
+    n_devices: int = 2
     stream: int = 0
     pending: dict[int, list[weakref.ref[Tensor]]] = field(default_factory=dict)
     """Tensors that were copied on each stream and for which nobody has waited."""
@@ -49,30 +52,30 @@ TRAFFIC = Traffic()
 
 
 class Pretend(torch.Tensor):
-    """A tensor of the device; ``held`` is one on the CPU with its numbers."""
+    """A tensor of one of the devices; ``held`` is one on the CPU with its numbers."""
 
     held: Tensor
 
     @staticmethod
-    def __new__(cls, held: Tensor) -> Pretend:
+    def __new__(cls, held: Tensor, device: torch.device) -> Pretend:
         made: Pretend = torch.Tensor._make_wrapper_subclass(
             cls,
             held.size(),
             strides=held.stride(),
             storage_offset=held.storage_offset(),
             dtype=held.dtype,
-            device=DEVICE,
+            device=device,
         )
         return made
 
-    def __init__(self, held: Tensor) -> None:
+    def __init__(self, held: Tensor, device: torch.device) -> None:
         self.held = held
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"Pretend({self.held!r})"
 
     def numpy(self, *, force: bool = False) -> Any:
-        raise TypeError("can't convert pretend:0 device type tensor to numpy. Use Tensor.cpu() first.")
+        raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() first.")
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -97,7 +100,8 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     ours = [leaf for leaf in leaves if isinstance(leaf, Pretend)]
     name, target = func._schema.name, kwargs.get("device")
-    to = None if target is None else torch.device(target).type
+    target = ours[0].device if target is None else torch.device(target)
+    to = target.type
     _check_arrived(ours)
     _count(name, to, bool(ours), args)
     _check_one_place(func, name, leaves, ours, kwargs.get("out"))
@@ -105,9 +109,10 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         _held(args[0]).copy_(_held(args[1]))
         return args[0]
     found = func(*pytree.tree_map(_held, args), **_on_cpu(pytree.tree_map(_held, kwargs)))
-    if to != NAME and (not ours or to == "cpu"):
+    if to != NAME:
         return found
-    found = pytree.tree_map(lambda leaf: _placed(leaf, name) if isinstance(leaf, Tensor) else leaf, found)
+    place = torch.device(NAME, target.index or 0)
+    found = pytree.tree_map(lambda leaf: _placed(leaf, name, place) if isinstance(leaf, Tensor) else leaf, found)
     return return_and_correct_aliasing(func, args, kwargs, found) if ours else found  # type: ignore[no-untyped-call]
 
 
@@ -121,11 +126,12 @@ def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
     return kwargs | ({"pin_memory": False} if kwargs.get("pin_memory") else {})
 
 
-def _placed(found: Tensor, name: str) -> Pretend:
+def _placed(found: Tensor, name: str, place: torch.device) -> Pretend:
     n_bytes = found.numel() * found.element_size()
     if n_bytes > TRAFFIC.limits.get(name, n_bytes):
-        raise torch.OutOfMemoryError(f"pretend:0 is out of memory: {n_bytes} bytes were asked for by {name}")
-    placed = Pretend(found)
+        raise torch.OutOfMemoryError(f"{place} is out of memory: {n_bytes} bytes were asked for by {name}")
+    with torch.inference_mode(False):  # what is made in that mode may be no view of what was not
+        placed = Pretend(found, place)
     if TRAFFIC.stream and name == "aten::_to_copy":
         TRAFFIC.pending.setdefault(TRAFFIC.stream, []).append(weakref.ref(placed))
     return placed
@@ -156,8 +162,9 @@ def _check_one_place(func: Any, name: str, leaves: list[Tensor], ours: list[Pret
         return
     for leaf in leaves:
         # A number in a tensor of its own may lie on the CPU; positions may as well, and are copied, which is refused.
-        if not isinstance(leaf, Pretend) and (leaf.dim() > 0 or leaf is out):
-            raise RuntimeError(f"{func}: expected all tensors on one device, found pretend:0 and {leaf.device}!")
+        is_number = leaf.device.type == "cpu" and leaf.dim() == 0 and leaf is not out
+        if leaf.device != ours[0].device and not is_number:
+            raise RuntimeError(f"{func}: expected all tensors on one device, found {ours[0].device} and {leaf.device}!")
 
 
 class _Stream:
@@ -193,7 +200,7 @@ class _Module:
         """Its numbers are drawn by the generator of the CPU."""
 
     def device_count(self) -> int:
-        return 1
+        return TRAFFIC.n_devices
 
     def mem_get_info(self, device: Any) -> tuple[int, int]:
         return TRAFFIC.free, 2**40
@@ -220,9 +227,15 @@ DEVICE = torch.device(NAME, 0)
 
 @contextmanager
 def pretend_device() -> Iterator[Traffic]:
-    """The device, with nothing counted yet and no limit."""
+    """The device, for this thread and those that it starts, with nothing counted yet and no limit."""
     TRAFFIC.__init__()  # type: ignore[misc]
-    with _Mode():  # type: ignore[no-untyped-call]
+    run = threading.Thread.run
+
+    def run_there(thread: threading.Thread) -> None:
+        with _Mode():  # type: ignore[no-untyped-call]
+            run(thread)
+
+    with _Mode(), patch.object(threading.Thread, "run", run_there):  # type: ignore[no-untyped-call]
         yield TRAFFIC
 
 

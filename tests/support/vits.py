@@ -16,7 +16,7 @@ from timm.models.vision_transformer import VisionTransformer  # noqa: E402
 
 def random_vit(seed: int = 0, **options: Any) -> Any:
     """A transformer whose every parameter, LayerNorm affine and LayerScale included, is away from its start."""
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = VisionTransformer(num_classes=0, **options).eval()
         with torch.no_grad():

@@ -27,6 +27,7 @@ from agcd.training import TRAINERS, fit, sections_read
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import load_tensors
+from agcd.training.runs import DescentRun
 from agcd.types import IntArray
 from support.blobs import Blobs, fast_config, make_blobs
 from support.pretend_device import DEVICE, NAME, TRAFFIC, counted, pretend_device
@@ -237,3 +238,22 @@ def test_predictions_in_smaller_blocks_are_those_of_one(tmp_path: Path, caplog: 
     parts = fitted.predict(blobs.features, np.arange(120))
     assert [message.rpartition(" ")[2] for message in caplog.messages] == ["60.", "30."]
     np.testing.assert_allclose(parts.probs, whole.probs, rtol=1e-5)
+
+
+def test_losses_are_looked_at_a_hundred_at_a_time_and_one_that_is_no_number_ends_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blobs, n_seen = make_blobs(per_class=40), list[int]()
+    read = DescentRun._read_losses
+
+    def noted(run: DescentRun) -> None:
+        n_seen.append(len(run._unread))
+        read(run)
+
+    monkeypatch.setattr(DescentRun, "_read_losses", noted)
+    config = config_of("simgcd", batch_size=2, base_epochs=1)
+    fit(config.train, TrainingJob(blobs.features, blobs.labels, 6, 0, 0, device=DEVICE))
+    assert n_seen == [100, 20]
+    broken = config.train.model_copy(update={"student_temp": float("nan")})
+    with pytest.raises(TrainingError, match="not all numbers of the loss are finite"):
+        fit(broken, TrainingJob(blobs.features, blobs.labels, 6, 0, 0, device=DEVICE))

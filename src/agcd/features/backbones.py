@@ -186,7 +186,7 @@ def _padded_pass(run: Run, crops: NDArray[np.uint8], length: int) -> Tensor:
 def _normalised(pixels: Tensor, mean: Triple, std: Triple) -> Tensor:
     """Float32 (n, 3, size, size) of pixels (n, size, size, 3), channels last in memory: what convolutions like best."""
     images = pixels.permute(0, 3, 1, 2).float()
-    shift, scale = (torch.tensor(v, device=images.device).mul(255).view(3, 1, 1) for v in (mean, std))
+    shift, scale = (sent(torch.tensor(v).mul(255).view(3, 1, 1), images.device) for v in (mean, std))
     return images.sub_(shift).div_(scale)
 
 

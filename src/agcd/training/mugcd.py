@@ -52,7 +52,6 @@ class MuGCD:
 class _Run(TwoPhaseRun):
     def __init__(self, job: TrainingJob, config: TrainConfig, fitted: Fitted, n_epochs: int):
         super().__init__(job, config, fitted, n_epochs)
-        self._renew_optimiser()
         self.n_first = 0 if job.round else int(config.mugcd.representation_share * n_epochs)
         """Epochs of the first stage."""
 
@@ -65,13 +64,7 @@ class _Run(TwoPhaseRun):
         if self.config.init == "kmeans":
             place_cluster_centres(self.job, self.fitted)
             self.fitted.ema.load_state_dict(self.fitted.student.state_dict())
-        self._renew_optimiser()
-
-    def _renew_optimiser(self) -> None:
         self.optimiser = make_optimiser(self.fitted.student, self.config)
-        # The fused step wants a momentum for all parameters or for none, and here no loss reaches all of them.
-        for parameter in self.fitted.student.trainable():
-            self.optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
 
     def learning_rate(self, epoch: int) -> float:
         if epoch < self.n_first:

@@ -195,14 +195,13 @@ class DescentRun(TrainingRun):
             raise not_finite("the loss")
 
     def optimiser_tensors(self) -> dict[str, Tensor]:
-        buffers = [self.optimiser.state[p].get("momentum_buffer") for p in self.fitted.student.trainable()]
-        # A parameter that no loss has reached yet has no momentum.
-        return {f"momentum.{i}": buffer for i, buffer in enumerate(buffers) if buffer is not None}
+        momenta = [self.optimiser.state[p]["momentum_buffer"] for p in self.fitted.student.trainable()]
+        return {f"momentum.{i}": momentum for i, momentum in enumerate(momenta)}
 
     def restore_optimiser(self, tensors: dict[str, Tensor]) -> None:
         for i, parameter in enumerate(self.fitted.student.trainable()):
-            if f"momentum.{i}" in tensors:
-                self.optimiser.state[parameter]["momentum_buffer"] = tensors[f"momentum.{i}"].to(parameter.device)
+            if f"momentum.{i}" in tensors:  # up to version 0.2 a parameter that no loss had reached had none
+                self.optimiser.state[parameter]["momentum_buffer"].copy_(tensors[f"momentum.{i}"])
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = super().state()
@@ -365,4 +364,9 @@ def make_optimiser(model: DiscoveryModel, config: TrainConfig) -> torch.optim.SG
     matrices = [p for p in model.trainable() if p.dim() > 1]
     vectors = [p for p in model.trainable() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
+    optimiser = torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
+    # The fused step wants a momentum for all parameters or for none, and no loss of GCD or μGCD reaches all of them. What
+    # it makes by itself holds anything if the first gradients overflow, as they do where float16 begins.
+    for parameter in model.trainable():
+        optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimiser
