@@ -231,7 +231,7 @@ def test_a_cache_that_a_gpu_has_filled_is_read_without_one(
     caplog.set_level(logging.INFO)
     features = open_features(pictures, TOY, tmp_path, device="cpu", workers=0)
     assert features.fingerprint == filled.fingerprint
-    told = "features are read that were computed on cuda"
+    told = "features are read that were computed on cuda by torch"
     assert caplog.messages.count(told) == 1
     open_features(pictures, TOY.model_copy(update={"views": 3}), tmp_path, device="cpu", workers=0)
     assert caplog.messages.count(told) == 1, "where one view is missing all are computed here: none are mixed"
