@@ -25,6 +25,7 @@ from agcd.errors import ConfigError, WeightsError
 from agcd.features.cuts import Cut, cut
 from agcd.features.devices import OutOfMemory, find_device, in_smaller_passes, sent
 from agcd.features.onnx_graph import has_onnx, one_core_session, to_onnx
+from agcd.features.products import with_our_products
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import ViewSpec
 from agcd.features.weights import load_lite0, load_weights
@@ -236,7 +237,7 @@ def load_backbone(config: BackboneConfig, device: str = "auto") -> Backbone:
         path=parts.path,
         config=config,
         device=place,
-        network=parts.prefix.to(place),
+        network=with_our_products(parts.prefix).to(place),
         _tail=parts.tail,
     )
 
