@@ -41,6 +41,7 @@ class Section:
 SECTIONS = (
     Section("tail", "A training step over cached tokens"),
     Section("epoch", "A whole epoch"),
+    Section("adapter", "An adapter on embeddings"),
     Section("growth", "How training and features grow", picture="growth.png"),
     Section("extraction", "Features from images"),
     Section("texts", "Features from texts"),

@@ -21,9 +21,10 @@ from agcd.features import resident
 from agcd.features.resident import DeviceRows, near
 from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.features.store import Allocate
+from agcd.propagation import neighbour_graph
 from agcd.run_store import NumberedRuns
 from agcd.session import Session
-from agcd.training import TRAINERS, fit, sections_read
+from agcd.training import TRAINERS, answers, fit, sections_read
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import load_tensors
@@ -257,3 +258,16 @@ def test_losses_are_looked_at_a_hundred_at_a_time_and_one_that_is_no_number_ends
     broken = config.train.model_copy(update={"student_temp": float("nan")})
     with pytest.raises(TrainingError, match="not all numbers of the loss are finite"):
         fit(broken, TrainingJob(blobs.features, blobs.labels, 6, 0, 0, device=DEVICE))
+
+
+def test_neighbours_of_many_rows_are_found_on_the_device_and_are_those_of_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.nn.functional.normalize(torch.randn(200, 8, generator=torch.Generator().manual_seed(0)), dim=1)
+    expected = neighbour_graph(x.numpy()).toarray()
+    monkeypatch.setattr(answers, "EXACT_ROWS", 100)
+    monkeypatch.setattr(answers, "_PRODUCTS_AT_ONCE", 30 * 200)
+    there = counted(
+        lambda: np.testing.assert_allclose(answers._neighbour_graph(x.to(DEVICE)).toarray(), expected, atol=1e-5)
+    )
+    assert there.to_cpu == 2 * 7, "what is near and how near, block by block, and never the features"
