@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from agcd.features.products import linear
+
 # A projection is short at the start (weights of 0.02); only one that is all but zero is left as it is, since the
 # gradient of normalising grows as one over the length.
 _SHORTEST = 1e-4
@@ -94,7 +96,7 @@ def info_nce(projections: Tensor, temp: float) -> Tensor:
     projections : (2B, p), view 1 then view 2, not normalised.
     """
     z = F.normalize(projections, dim=1, eps=_SHORTEST)
-    similarity = (z @ z.T / temp).fill_diagonal_(-torch.inf)
+    similarity = (linear(z, z) / temp).fill_diagonal_(-torch.inf)
     n = len(z)
     partner = torch.arange(n, device=z.device).roll(n // 2)
     return F.cross_entropy(similarity, partner)
@@ -111,7 +113,7 @@ def sup_con(projections: Tensor, y_class: Tensor, temp: float) -> Tensor:
     if len(y_class) == 0:
         return projections.sum() * 0
     z, y = F.normalize(projections, dim=1, eps=_SHORTEST), y_class.repeat(2)
-    similarity = (z @ z.T / temp).fill_diagonal_(-torch.inf)
+    similarity = (linear(z, z) / temp).fill_diagonal_(-torch.inf)
     log_prob = similarity.log_softmax(1)
     positive = (y[:, None] == y[None, :]).fill_diagonal_(False)
     # Every row has its own other view as a positive, so the count is never zero.
