@@ -41,6 +41,7 @@ from support.blobs import fast_config, make_blobs
 from support.datasets import toy_images
 from support.faulty_rank import ABORT_AT_THE_END
 from support.killing import wait_for
+from support.pretend_device import DEVICE, pretend_device
 
 ASKED = np.array([65, 85, 105])
 LONG = 40
@@ -260,11 +261,16 @@ def ranks_of(folder: Path) -> list[int]:
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
 
+def start_instead(patch: pytest.MonkeyPatch, module: str) -> None:
+    """Let engines start processes of this module."""
+    options = TorchrunEngine._options
+    patch.setattr(TorchrunEngine, "_options", lambda self, device: [*options(self, device)[:-1], module])
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+
+
 def break_ranks(patch: pytest.MonkeyPatch, fault: str) -> None:
     """Let engines start processes with a fault of ``support.faulty_rank``."""
-    options = TorchrunEngine._options
-    patch.setattr(TorchrunEngine, "_options", lambda self: [*options(self)[:-1], "support.faulty_rank"])
-    patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    start_instead(patch, "support.faulty_rank")
     patch.setenv("FAULT", fault)
 
 
@@ -360,3 +366,32 @@ def test_processes_end_with_a_leader_that_is_killed(tmp_path: Path) -> None:
     leader.wait()
     wait_for("the end of all processes", lambda: not processes_of(folder))
     assert len(read_log(folder / LOG)) < 2000
+
+
+@pytest.mark.parametrize("name", ["simgcd round", pytest.param("mugcd", marks=pytest.mark.slow)])
+def test_processes_with_a_device_each_learn_what_one_process_learns(
+    name: str, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_instead(monkeypatch, "support.pretend_rank")
+    config, job = trained.jobs[name]
+    seen: list[int] = []
+
+    def break_off(line: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pretend_device():
+        there = replace(job, run_dir=tmp_path, device=DEVICE)
+        if job.round:  # the others go through
+            with pytest.raises(KeyboardInterrupt):
+                TorchrunEngine().fit(config, replace(there, echo=break_off))
+        team = TorchrunEngine().fit(config, replace(there, echo=lambda line: seen.append(line["epoch"])))
+    assert_same_weights(trained.outcomes[1, name], team, rtol=1e-3, atol=1e-4)
+    assert seen[-1] == len(trained.log(1, name)) - 1
+
+
+def test_more_processes_than_devices_are_one_sentence(tmp_path: Path) -> None:
+    with (
+        pretend_device(),
+        pytest.raises(ConfigError, match=r"3 processes need a device each, and torch finds 2 of pre"),
+    ):
+        TorchrunEngine(3).fit(settings(), replace(toy_job(tmp_path), device=DEVICE))
