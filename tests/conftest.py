@@ -62,7 +62,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks of a benchmark one after the other and here: a process for them loads torch, which takes seconds."""
     from agcd.engine.local import LocalEngine
 
-    def run(_: LocalEngine, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    def run(
+        _: LocalEngine, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
+    ) -> Iterator[Any]:
         yield from ((position, function(*task)) for position, task in enumerate(tasks))
 
     monkeypatch.setattr(LocalEngine, "run", run)

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -41,9 +42,12 @@ def own_device(name: str) -> torch.device:
 
 
 if __name__ == "__main__":
-    rank.backend_of = lambda device: "gloo"
-    rank.find_device = own_device
-    for name in ("all_gather", "all_reduce", "broadcast"):
-        setattr(dist, name, as_nccl(getattr(dist, name)))
-    with pretend_device():
+    collectives: dict[str, Any] = {
+        name: as_nccl(getattr(dist, name)) for name in ("all_gather", "all_reduce", "broadcast")
+    }
+    with (
+        patch.multiple(dist, **collectives),
+        patch.multiple(rank, backend_of=lambda device: "gloo", find_device=own_device),
+        pretend_device(),
+    ):
         rank.main(sys.argv[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import os
 import socket
 import traceback
 from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ class Worker:
 
     def __init__(self, make: Callable[[], Callable[[Any], Any]], attempts: Any) -> None:
         use_one_thread()
+        see_own_gpus()
         self._make, self._attempts = make, attempts
         self._function: Callable[[Any], Any] | None = None
 
@@ -82,8 +84,16 @@ class ShardWriter:
 
 def call_alone(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, list[str]]:
     use_one_thread()
+    see_own_gpus()
     with collected_warnings() as warnings:
         return function(*task), warnings
+
+
+def see_own_gpus() -> None:
+    """Ray shows a worker the GPUs that it was given, but all of them where it was given none: there hide them."""
+    ray = importlib.import_module("ray")
+    if not ray.get_runtime_context().get_accelerator_ids().get("GPU"):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @contextmanager

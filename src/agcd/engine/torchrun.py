@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,11 @@ from typing import Any
 import torch
 
 from agcd.config import TrainConfig
+from agcd.engine import Fit
 from agcd.engine.job_files import OUTPUT, has_outcome, read_error, read_outcome, write_job
-from agcd.engine.local import LocalEngine
-from agcd.engine.rank import UNTIL_CLOSED
+from agcd.engine.local import LocalEngine, default_processes
+from agcd.engine.rank import UNTIL_CLOSED, check_devices
 from agcd.errors import AgcdError, ConfigError, EngineError
-from agcd.features.devices import count_devices
 from agcd.features.rows import RowFeatures
 from agcd.processes import APART, ENDINGS
 from agcd.run_files import LOG
@@ -49,15 +50,20 @@ class TorchrunEngine(LocalEngine):
     Parameters
     ----------
     processes : how many per machine; None is one per GPU where these train, else one per core
-    nodes : how many machines; on each other one somebody starts the command that the log tells
+    nodes : how many machines; on each other one somebody starts the command that the log tells, once
     rendezvous : ``HOST:PORT`` where machines find each other, HOST being one of them
     """
 
     def __init__(self, processes: int | None = None, nodes: int = 1, rendezvous: str | None = None) -> None:
         super().__init__(processes)
         if nodes > 1 and rendezvous is None:
-            raise ConfigError(f"{nodes} machines need an address where they find each other: HOST:PORT.")
+            raise ConfigError(f"{nodes} machines need an address where they find each other: --rendezvous HOST:PORT.")
+        if rendezvous is not None and not re.fullmatch(r".+:\d+", rendezvous):
+            raise ConfigError(f"The address where machines find each other is HOST:PORT, not {rendezvous!r}.")
+        if rendezvous is not None and nodes == 1:
+            raise ConfigError(f"{rendezvous} is where machines find each other: say with --nodes how many they are.")
         self.nodes, self.rendezvous = nodes, rendezvous
+        self._told = False
 
     def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         """As one process would, to float tolerance.
@@ -70,16 +76,21 @@ class TorchrunEngine(LocalEngine):
             return super().fit(config, job)
         if self.nodes * self._processes_here(job.device) == 1:
             return super().fit(config, job)
-        n_gpus = count_devices(job.device.type)
-        if job.device.type != "cpu" and self._processes_here(job.device) > n_gpus:
-            raise ConfigError(
-                f"{self.processes} processes need a device each, and torch finds {n_gpus} of {job.device.type}: set "
-                "--processes to that, or device to cpu."
-            )
+        check_devices(job.device, self._processes_here(job.device))
         if job.run_dir:
             return self._fit_in(job.run_dir, config, job)
         with tempfile.TemporaryDirectory() as folder:  # processes are handed their job by files
             return self._fit_in(Path(folder), config, job)
+
+    @property
+    def fit_in_task(self) -> Fit:
+        return self.fit
+
+    def run(
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
+    ) -> Iterator[tuple[int, Any]]:
+        """One after the other in this process, as the processes share the training of each."""
+        yield from ((i, function(*task)) for i, task in enumerate(tasks))
 
     def _fit_in(self, run_dir: Path, config: TrainConfig, job: TrainingJob) -> Outcome:
         folder = (run_dir / "torchrun").resolve()
@@ -89,7 +100,7 @@ class TorchrunEngine(LocalEngine):
         continue_log(run_dir / LOG, n_done)
         with self._started(folder, job.device) as torchrun:
             _follow(torchrun, run_dir / LOG, n_done, job.echo)
-        outcome = _outcome(folder, job.features, torchrun.returncode)
+        outcome = _outcome(folder, job.features, job.device, torchrun.returncode)
         shutil.rmtree(folder)
         if job.evaluate:
             log.info("torchrun measures the final model only: the log has no figures of earlier epochs")
@@ -101,12 +112,21 @@ class TorchrunEngine(LocalEngine):
         """torchrun with its processes, which are gone at the end: by themselves, or because nobody waits for them."""
         threads = max(1, torch.get_num_threads() // self._processes_here(device))
         logs = ["--log-dir", str(folder / "logs")]  # else every run leaves an empty folder among temporary files
-        command = [*logs, *self._options(device), str(folder)]
-        if self.nodes > 1:
-            log.warning("Start this on each other machine: torchrun %s", " ".join(command))
+        if self.nodes > 1 and not self._told:  # it does not name the run, and so does for all of them
+            command = shlex.join(["torchrun", *self._options(device)])
+            log.warning("Start this on each other machine, until all is done: while sleep 1; do %s; done", command)
+            self._told = True
         with (folder / OUTPUT).open("wb") as output:
             torchrun = subprocess.Popen(
-                [sys.executable, "-m", "torch.distributed.run", *command, UNTIL_CLOSED],
+                [
+                    sys.executable,
+                    "-m",
+                    "torch.distributed.run",
+                    *logs,
+                    *self._options(device),
+                    str(folder),
+                    UNTIL_CLOSED,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
@@ -125,7 +145,7 @@ class TorchrunEngine(LocalEngine):
         return [*n_processes, *(here if self.nodes == 1 else there), "--max-restarts", "0", "-m", "agcd.engine.rank"]
 
     def _processes_here(self, device: torch.device) -> int:
-        return self.processes or (os.cpu_count() if device.type == "cpu" else count_devices(device.type)) or 1
+        return self.processes or default_processes(device.type)
 
 
 def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Log | None) -> None:
@@ -154,13 +174,13 @@ def _end(torchrun: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _outcome(folder: Path, features: RowFeatures, code: int) -> Outcome:
+def _outcome(folder: Path, features: RowFeatures, device: torch.device, code: int) -> Outcome:
     """What the processes left behind. A whole outcome counts, however they ended after it was written."""
     if not has_outcome(folder):
         raise _failure(folder, code)
     if code:
         log.warning("A training process ended with an error after the model was complete; nothing is lost.")
-    return read_outcome(folder, features)
+    return read_outcome(folder, features, device)
 
 
 def _log_evaluation(path: Path, figures: dict[str, Any]) -> None:
