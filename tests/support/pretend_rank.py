@@ -42,9 +42,8 @@ def own_device(name: str) -> torch.device:
 
 
 if __name__ == "__main__":
-    collectives: dict[str, Any] = {
-        name: as_nccl(getattr(dist, name)) for name in ("all_gather", "all_reduce", "broadcast")
-    }
+    sends = ("all_gather", "all_reduce", "broadcast")
+    collectives: dict[str, Any] = {name: as_nccl(getattr(dist, name)) for name in sends}
     with (
         patch.multiple(dist, **collectives),
         patch.multiple(rank, backend_of=lambda device: "gloo", find_device=own_device),

@@ -74,7 +74,8 @@ def open_engine(
     address : where a Ray cluster listens; None starts one on this machine
     processes : how many processes work at a time; None is one per core, or per GPU for what computes there, or what
         the cluster has
-    nodes, rendezvous : how many machines train together with torchrun, and ``HOST:PORT`` where they find each other
+    nodes, rendezvous : how many machines train together with torchrun, and ``HOST:PORT`` where they find each other,
+        HOST being this one
     gpus : how many GPUs of a Ray cluster each of its workers has for itself, or which part of one, if its work is for
         GPUs; None is one, or an equal part if there are more workers than GPUs
     """

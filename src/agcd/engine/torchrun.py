@@ -6,17 +6,13 @@ With features in a store, every process maps the same files and reads its share 
 from __future__ import annotations
 
 import logging
-import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +20,12 @@ import torch
 
 from agcd.config import TrainConfig
 from agcd.engine import Fit
+from agcd.engine.agents import NOBODY_CAME, Meeting, started
 from agcd.engine.job_files import OUTPUT, has_outcome, read_error, read_outcome, write_job
 from agcd.engine.local import LocalEngine, default_processes
-from agcd.engine.rank import UNTIL_CLOSED, check_devices
-from agcd.errors import AgcdError, ConfigError, EngineError
+from agcd.engine.rank import check_devices
+from agcd.errors import AgcdError, EngineError
 from agcd.features.rows import RowFeatures
-from agcd.processes import APART, ENDINGS
 from agcd.run_files import LOG
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import Log, continue_log, epochs_done, read_log, rewrite_log
@@ -40,8 +36,6 @@ _ALL_ROWS_AT_ONCE = {"pim", "logistic", "label_spreading"}
 """Trainers without batches that could be shared."""
 _LOOK_SECONDS = 0.2
 """How often the log is read: seldom enough to cost nothing beside an epoch, often enough for a progress bar."""
-_END_SECONDS = 30.0
-"""How long processes may take to end when asked, before they are killed."""
 
 
 class TorchrunEngine(LocalEngine):
@@ -50,20 +44,14 @@ class TorchrunEngine(LocalEngine):
     Parameters
     ----------
     processes : how many per machine; None is one per GPU where these train, else one per core
-    nodes : how many machines; on each other one somebody starts the command that the log tells, once
-    rendezvous : ``HOST:PORT`` where machines find each other, HOST being one of them
+    nodes : how many machines; on each other one somebody starts ``agcd join``, once
+    rendezvous : ``HOST:PORT`` where machines find each other, HOST being this one
     """
 
     def __init__(self, processes: int | None = None, nodes: int = 1, rendezvous: str | None = None) -> None:
         super().__init__(processes)
-        if nodes > 1 and rendezvous is None:
-            raise ConfigError(f"{nodes} machines need an address where they find each other: --rendezvous HOST:PORT.")
-        if rendezvous is not None and not re.fullmatch(r".+:\d+", rendezvous):
-            raise ConfigError(f"The address where machines find each other is HOST:PORT, not {rendezvous!r}.")
-        if rendezvous is not None and nodes == 1:
-            raise ConfigError(f"{rendezvous} is where machines find each other: say with --nodes how many they are.")
-        self.nodes, self.rendezvous = nodes, rendezvous
-        self._told = False
+        self.nodes, self._is_told = nodes, False
+        self._meeting = Meeting.at(nodes, rendezvous) if nodes > 1 or rendezvous is not None else None
 
     def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         """As one process would, to float tolerance.
@@ -98,7 +86,9 @@ class TorchrunEngine(LocalEngine):
         write_job(folder, config, job)
         n_done = epochs_done(run_dir)
         continue_log(run_dir / LOG, n_done)
-        with self._started(folder, job.device) as torchrun:
+        n_processes = self._processes_here(job.device)
+        self._tell(n_processes)
+        with started(n_processes, folder, folder / OUTPUT, self._meeting, folder) as torchrun:
             _follow(torchrun, run_dir / LOG, n_done, job.echo)
         outcome = _outcome(folder, job.features, job.device, torchrun.returncode)
         shutil.rmtree(folder)
@@ -107,45 +97,15 @@ class TorchrunEngine(LocalEngine):
             _log_evaluation(run_dir / LOG, job.evaluate(outcome.fitted))
         return outcome
 
-    @contextmanager
-    def _started(self, folder: Path, device: torch.device) -> Iterator[subprocess.Popen[bytes]]:
-        """torchrun with its processes, which are gone at the end: by themselves, or because nobody waits for them."""
-        threads = max(1, torch.get_num_threads() // self._processes_here(device))
-        logs = ["--log-dir", str(folder / "logs")]  # else every run leaves an empty folder among temporary files
-        if self.nodes > 1 and not self._told:  # it does not name the run, and so does for all of them
-            command = shlex.join(["torchrun", *self._options(device)])
-            log.warning("Start this on each other machine, until all is done: while sleep 1; do %s; done", command)
-            self._told = True
-        with (folder / OUTPUT).open("wb") as output:
-            torchrun = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "torch.distributed.run",
-                    *logs,
-                    *self._options(device),
-                    str(folder),
-                    UNTIL_CLOSED,
-                ],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                env=os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"},
-                **APART,
-            )
-        try:
-            yield torchrun
-        finally:
-            _end(torchrun)
-
-    def _options(self, device: torch.device) -> list[str]:
-        here = ["--standalone", "--local-addr", "127.0.0.1"]  # the machine's own name may not resolve
-        there = ["--rdzv-backend", "c10d", "--rdzv-endpoint", str(self.rendezvous)]
-        n_processes = ["--nnodes", str(self.nodes), "--nproc-per-node", str(self._processes_here(device))]
-        return [*n_processes, *(here if self.nodes == 1 else there), "--max-restarts", "0", "-m", "agcd.engine.rank"]
-
     def _processes_here(self, device: torch.device) -> int:
         return self.processes or default_processes(device.type)
+
+    def _tell(self, n_processes: int) -> None:
+        """What to do on the other machines; once is enough for all runs."""
+        if self._meeting and not self._is_told:
+            words = "agcd join %s --nodes %d --processes %d"
+            log.warning(f"Start this on each other machine: {words}", self._meeting.place, self.nodes, n_processes)
+            self._is_told = True
 
 
 def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Log | None) -> None:
@@ -160,18 +120,6 @@ def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Lo
         n_seen = len(lines)
         if not ended:
             time.sleep(_LOOK_SECONDS)
-
-
-def _end(torchrun: subprocess.Popen[bytes]) -> None:
-    assert torchrun.stdin is not None
-    torchrun.stdin.close()  # what ends its processes
-    for number in ENDINGS:
-        if torchrun.poll() is None:
-            torchrun.send_signal(number)
-            try:
-                torchrun.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
 
 
 def _outcome(folder: Path, features: RowFeatures, device: torch.device, code: int) -> Outcome:
@@ -195,7 +143,10 @@ def _failure(folder: Path, code: int) -> AgcdError:
     told = read_error(folder)
     if told:
         return told
-    codes = [int(found) for found in re.findall(rb"exitcode\s*: (-?\d+)", (folder / OUTPUT).read_bytes())]
+    printed = (folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
+    if NOBODY_CAME in printed:
+        return EngineError("The other machines did not come in time: start what this command says on each of them.")
+    codes = [int(found) for found in re.findall(r"exitcode\s*: (-?\d+)", printed)]
     # Whoever lost its partner fails as well, and torchrun ends the rest by SIGTERM.
     killed = [found for found in codes if found < 0 and found != -signal.SIGTERM]
     return EngineError(
