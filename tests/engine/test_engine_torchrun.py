@@ -82,6 +82,8 @@ def make_jobs(folder: Path) -> dict[str, tuple[TrainConfig, TrainingJob]]:
         "stored": (settings(batch_size=5), stored_job(folder / "stored")),
         "one step": (settings(base_epochs=1, batch_size=200), base),
         "long": (settings(base_epochs=LONG), base),
+        "bfloat16": (settings(precision="bfloat16"), base),
+        "float16": (settings(precision="float16"), base),
     }
 
 
@@ -164,6 +166,17 @@ def test_the_gradient_of_a_step_is_that_of_one_process(size: int, trained: Train
     assert max(one[name].abs().max() for name in steps) > 0.01
 
 
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_team_in_half_precision_learns_what_one_process_learns(precision: str, size: int, trained: Trained) -> None:
+    one, team = trained.outcomes[1, precision], trained.outcomes[size, precision]
+    error = {"bfloat16": 0.05, "float16": 0.02}[precision]
+    assert_same_weights(one, team, rtol=error, atol=error)
+    scales = [load_tensors(trained.folder / str(n) / precision / CHECKPOINT)[1].get("scaler") for n in (1, size)]
+    assert scales[0] == scales[1], "steps whose gradients overflow are left out by all"
+    assert (scales[0] is None) == (precision == "bfloat16")
+
+
 def test_a_job_arrives_as_it_was_sent(trained: Trained, tmp_path: Path) -> None:
     for name, (config, job) in trained.jobs.items():
         write_job(tmp_path / name / "torchrun", config, job)
@@ -216,11 +229,6 @@ def test_processes_that_see_different_checkpoints_are_one_sentence(tmp_path: Pat
 
     with pytest.raises(StorageError, match="a disk that all share"):
         LocalEngine().fit(settings(), replace(toy_job(tmp_path), group=Ahead()))
-
-
-def test_machines_need_a_place_to_meet() -> None:
-    with pytest.raises(ConfigError, match="HOST:PORT"):
-        TorchrunEngine(2, nodes=2)
 
 
 def test_an_error_of_a_process_arrives_as_itself(tmp_path: Path) -> None:

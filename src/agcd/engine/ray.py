@@ -23,9 +23,10 @@ from agcd import errors
 from agcd.config import TrainConfig
 from agcd.engine import Fit
 from agcd.engine.local import LocalEngine
-from agcd.engine.ray_worker import KEPT, ShardWriter, Worker, call_alone
+from agcd.engine.ray_worker import KEPT, ShardWriter, Worker, call_alone, moved
 from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features.backbones import Backbone
+from agcd.features.devices import CPU
 from agcd.features.extract import check_space, missing_jobs, plan_shards, shown
 from agcd.features.store import FeatureStore
 from agcd.features.views import ViewJob
@@ -151,7 +152,8 @@ class RayEngine:
         self, store: FeatureStore, backbone: Backbone, shards: Sequence[Sequence[ViewJob]], advance: Callable[[], None]
     ) -> dict[str, str]:
         bad: dict[str, str] = {}
-        make = partial(ShardWriter, self._start().put(backbone), store.folder.absolute(), store.shape)
+        # From the memory of the CPU, as a worker's own GPU is the first one that it sees, whichever this one is here.
+        make = partial(ShardWriter, self._start().put(moved(backbone, CPU)), store.folder.absolute(), store.shape)
         chunks = [[(os.path.abspath(job.path), job.key, job.views) for job in shard] for shard in shards]
         with closing(self._mapped(make, chunks, backbone.device.type)) as answers:
             for position, found in answers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 import logging
@@ -10,12 +11,16 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from agcd.errors import AgcdError, EngineError, StorageError
 from agcd.features.backbones import Backbone
 from agcd.features.decoding import decoded
+from agcd.features.devices import find_device
 from agcd.features.extract import computed, write_shard
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
@@ -71,7 +76,8 @@ class ShardWriter:
         if not (folder / "spec.json").exists():  # the store would be made anew, where nobody looks for it
             raise StorageError(f"The worker {socket.gethostname()} does not see {folder}: put it on a shared disk.")
         import_timm()  # before its modules arrive
-        self._backbone: Backbone = ray.get(backbone)
+        sent: Backbone = ray.get(backbone)
+        self._backbone = moved(sent, find_device(sent.made_on))
         self._store = FeatureStore(folder.parent, read_json(folder / "spec.json")["spec"], shape)
         self._n_decoders = int(ray.get_runtime_context().was_current_actor_reconstructed)
 
@@ -80,6 +86,13 @@ class ShardWriter:
         crops = decoded(jobs, self._backbone.view_spec, self._n_decoders)
         with closing(computed(self._backbone, crops)) as done:
             return write_shard(self._store, done)
+
+
+def moved(backbone: Backbone, device: torch.device) -> Backbone:
+    """The same backbone on the device; the one that was given stays where it is."""
+    if backbone.device == device:
+        return backbone
+    return replace(backbone, device=device, network=copy.deepcopy(backbone.network).to(device))
 
 
 def call_alone(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, list[str]]:

@@ -56,7 +56,7 @@ def run_epochs(
         try:
             facts = _run_epoch(resumable, epoch, seed)
         except TrainingError:
-            if run_dir is None or epoch == 0:
+            if run_dir is None or epoch == 0 or group.size > 1:  # where only one of them failed, the others would wait
                 raise
             # Once more from the last good epoch: whatever the disk or the memory did may be over.
             resumable.restore(*load_tensors(run_dir / CHECKPOINT))
