@@ -29,6 +29,7 @@ LONGEST = (
     "test_browser_pages",
     "test_export_onnx",
     "test_report",
+    "test_agents",
     "test_costs",
 )
 """Modules of twenty seconds and more, the longest first: else one process is left alone with them at the end."""

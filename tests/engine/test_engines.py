@@ -69,6 +69,17 @@ def test_workers_share_the_devices_evenly(tmp_path: Path, monkeypatch: pytest.Mo
     assert found == {0: "pretend:0", 1: "pretend:1", 2: "pretend:0"}
 
 
+def test_a_worker_opens_its_own_gpu_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[torch.device] = []
+    monkeypatch.setenv(LOCAL_RANK, "13")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(torch.cuda, "set_device", opened.append)
+    assert find_device("auto") == torch.device("cuda", 5)
+    assert find_device("cuda:2") == torch.device("cuda", 2), "whoever names one gets it"
+    assert opened == [torch.device("cuda", 5), torch.device("cuda", 2)]
+
+
 def test_there_is_a_worker_for_every_device_or_every_core() -> None:
     with pretend_device():
         assert default_processes("pretend") == 2

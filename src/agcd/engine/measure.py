@@ -132,16 +132,15 @@ def measure_extraction(images: Dataset, config: Config, folder: Path) -> tuple[E
     backbone = config.backbone.model_copy(update={"cache": "store", "views": max(2, min(4, config.backbone.views))})
     ticks: list[float] = []
     start = time.perf_counter()
-    tick = partial(_append_now, ticks)
+
+    def tick(done: int, total: int) -> None:
+        ticks.append(time.perf_counter())
+
     features = open_features(images, backbone, folder, device=config.device, progress=tick)
     per_image = (ticks[-1] - ticks[N_SKIPPED - 1]) / (len(ticks) - N_SKIPPED)
     start_s = max(0.0, ticks[-1] - start - per_image * len(ticks))
     decode_s = min(_decode_seconds(images, backbone.image_size) / (os.cpu_count() or 1), per_image / 2)
     return Extraction(start_s, decode_s, (per_image - decode_s) / backbone.views), features
-
-
-def _append_now(ticks: list[float], done: int, total: int) -> None:
-    ticks.append(time.perf_counter())
 
 
 def _decode_seconds(images: Dataset, image_size: int) -> float:

@@ -126,14 +126,12 @@ def main(argv: Sequence[str]) -> None:
         dist.init_process_group(backend_of(device), store=store, rank=rank, world_size=size, device_id=own)
         train(folder, TorchProcessGroup(device))
         leave_together(store, size)
+        dist.destroy_process_group()  # but not after an error, where it might wait for processes that wait themselves
     except AgcdError as error:
         _end_with(error, folder)
     except OutOfMemory:
         share = "a process's share of a batch: take more processes, train.batch_size lower or train.precision bfloat16"
         _end_with(EngineError(f"The memory of {device} is too small for {share}."), folder)
-    finally:
-        if dist.is_initialized():
-            dist.destroy_process_group()
 
 
 def told_folder(store: Store, given: Sequence[str]) -> Path:
