@@ -23,12 +23,12 @@ class LocalEngine:
 
     fill = staticmethod(fill)
 
+    def __init__(self, processes: int | None = None) -> None:
+        self.processes = processes
+
     @property
     def fit_in_task(self) -> Fit | None:
         return None
-
-    def __init__(self, processes: int | None = None) -> None:
-        self.processes = processes
 
     def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         return fit(config, job)

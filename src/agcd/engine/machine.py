@@ -67,7 +67,7 @@ def machine_key(config: Config, dim: int | None, has_texts: bool = False) -> str
 
 
 def _cards() -> list[str]:
-    """The models of NVIDIA's cards as its driver on Linux tells them: else a card that is new would pass as measured."""
+    """NVIDIA's cards by model, as the driver on Linux tells them: else one that is new would pass as measured."""
     told = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
     return [line for path in told for line in path.read_text().splitlines() if line.startswith("Model")]
 
