@@ -29,6 +29,7 @@ LONGEST = (
     "test_browser_pages",
     "test_export_onnx",
     "test_report",
+    "test_agents",
     "test_costs",
 )
 """Modules of twenty seconds and more, the longest first: else one process is left alone with them at the end."""
@@ -62,7 +63,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks of a benchmark one after the other and here: a process for them loads torch, which takes seconds."""
     from agcd.engine.local import LocalEngine
 
-    def run(_: LocalEngine, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    def run(
+        _: LocalEngine, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
+    ) -> Iterator[Any]:
         yield from ((position, function(*task)) for position, task in enumerate(tasks))
 
     monkeypatch.setattr(LocalEngine, "run", run)

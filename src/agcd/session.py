@@ -17,7 +17,8 @@ import numpy as np
 
 from agcd import mapping
 from agcd.arrays import blocks, confidence_and_slot
-from agcd.config import ROUND_SETTINGS, Config, QueryConfig, TrainConfig
+from agcd.config import ROUND_SETTINGS, Config, QueryConfig
+from agcd.engine import Fit
 from agcd.errors import ConfigError, StorageError
 from agcd.features.devices import find_device, in_memory
 from agcd.features.rows import RowFeatures
@@ -41,8 +42,6 @@ from agcd.training.fitted import Fitted
 from agcd.training.job import Evaluate, Outcome, TrainingJob
 from agcd.training.loop import Log, not_finite
 from agcd.types import FloatArray, IntArray, LabelMapping, LabelState, OneByOne, Phase, PoolView, Prediction, Query
-
-Fit = Callable[[TrainConfig, TrainingJob], Outcome]
 
 
 @dataclass(frozen=True)

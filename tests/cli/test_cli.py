@@ -217,7 +217,25 @@ def test_machines_that_train_together_need_torchrun(
     assert (code, err) == (2, "error: --nodes and --rendezvous are for the engine torchrun, not for local.\n")
     torchrun = ["--engine", "torchrun", "--nodes", "2"]
     code, _, err = agcd_command("train", str(tmp_path / "project"), *torchrun, monkeypatch=monkeypatch, capsys=capsys)
-    assert (code, err) == (2, "error: 2 machines need an address where they find each other: HOST:PORT.\n")
+    assert (code, err) == (2, "error: 2 machines need an address where they find each other: --rendezvous HOST:PORT.\n")
+
+
+@pytest.mark.parametrize(
+    "words", ["bench run --strategies none", "bench beyond --seeds 1", "paper table main --seeds 1 --quick"]
+)
+def test_sweeps_take_machines_and_gpus_as_well(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"{words} --data toy --out {tmp_path / 'out'} --cache {tmp_path / 'cache'} --engine torchrun"
+    for more, sentence in ((["--nodes", "2"], "2 machines need an address"), (["--gpus", "1"], "--gpus is for the")):
+        code, _, err = agcd_command(*words.split(), *more, monkeypatch=monkeypatch, capsys=capsys)
+        assert code == 2
+        assert f"error: {sentence}" in err
+
+
+def test_whoever_joins_says_where(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = agcd_command("join", "node1", monkeypatch=monkeypatch, capsys=capsys)
+    assert (code, err) == (2, "error: The address where machines find each other is HOST:PORT, not 'node1'.\n")
 
 
 def test_every_error_class_is_a_user_error() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner, Result
 
 from agcd import __version__
@@ -66,6 +68,31 @@ def test_without_torch_it_is_an_installation_for_labelling(monkeypatch: pytest.M
     assert "for labelling alone" in found["agcd"][0]["words"]
     assert "weights" not in found
     assert found["device"][0]["state"] == "ok"
+
+
+def test_gpus_are_told_by_name_and_nccl_by_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    card = SimpleNamespace(name="NVIDIA A100", total_memory=85e9)
+    cards = [card, card, SimpleNamespace(name="Tesla T4", total_memory=16e9)]
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda i: cards[i])
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: True)
+    monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 27, 3))
+    device, nccl = doctor._device()
+    assert device.state == "ok"
+    assert device.words.startswith("3 of cuda (2 × NVIDIA A100, 85.0 GB, 1 × Tesla T4, 16.0 GB)")
+    assert (nccl.what, nccl.state) == ("nccl", "ok")
+    assert nccl.words.startswith("2.27.3: ")
+    monkeypatch.setattr(torch.distributed, "is_nccl_available", lambda: False)
+    *_, nccl = doctor._device()
+    assert (nccl.state, nccl.words.partition(":")[0]) == ("slow", "not in this torch")
+
+
+def test_a_torch_for_gpus_that_finds_none_says_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    words = [finding.words for finding in doctor._device()]
+    assert any("made for CUDA 12.8 and finds no GPU" in line for line in words)
 
 
 @pytest.mark.parametrize("words", [["--version"], ["version"]])

@@ -26,9 +26,9 @@ from support.damage import damage
 from support.machines import MACHINE
 from support.servers import serving, trained_project
 
-EXEMPT = {"agcd serve", "agcd demo", "agcd paper", "agcd weights get"}
-"""They open a page, tell a story, or print tables of Markdown beside the files they write; so do all of agcd bench.
-The last one needs a network: tests/test_weights_by_name.py has one."""
+EXEMPT = {"agcd serve", "agcd demo", "agcd join", "agcd paper", "agcd weights get"}
+"""They open a page, tell a story, wait for others, or print tables of Markdown beside the files they write; so do all
+of agcd bench. The last one needs a network: tests/test_weights_by_name.py has one."""
 ENDINGS = {"0", "1", "2", "130"}
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from agcd.app import live_rows
 from agcd.config import Config, make_config
 from agcd.data.texts import from_texts
+from agcd.engine import measure
 from agcd.engine.costs import (
     LIVE_ROWS,
     LIVE_SHARE,
@@ -42,11 +43,13 @@ from agcd.engine.costs import (
 from agcd.engine.machine import from_json, machine_key, this_machine
 from agcd.engine.measure import measure_embedding
 from agcd.errors import ConfigError
+from agcd.features.rows import EmbeddingRows
 from agcd.io import read_json, write_json
 from agcd.strategies import list_strategies
 from agcd.types import Growth, IntArray, PoolView, grows_with
 from support.datasets import toy_rows
 from support.machines import MACHINE
+from support.pretend_device import DEVICE, pretend_device
 
 EMBEDDED = replace(MACHINE, extraction=None, pooled=None)
 SIZE = Size(n_train=1000, n_test=200, n_slots=10, n_labelled=100)
@@ -250,9 +253,11 @@ def test_only_settings_that_shape_the_work_ask_for_a_new_measurement() -> None:
         {"train": {"batch_size": 64}},
         {"backbone": {"image_size": 96}},
         {"query": {"strategy": "badge"}},
+        {"device": "cuda"},
+        {"train": {"precision": "bfloat16"}},
     ]
     assert {machine_key(make_config(values), None) for values in same} == {key}
-    assert len({machine_key(make_config(values), None) for values in other} | {key, machine_key(config(), 64)}) == 5
+    assert len({machine_key(make_config(values), None) for values in other} | {key, machine_key(config(), 64)}) == 7
 
 
 def test_a_trainer_without_a_cost_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -296,7 +301,8 @@ def test_a_machine_can_be_measured_and_then_estimates(tmp_path: Path, dim: int |
     assert measured.dim == (32 if dim is None else 12)
     assert (measured.extraction is None) == (dim is not None)
     assert measured.tail.item_bytes == ((17 + 1) * 32 * 2 if dim is None else 12 * 4)
-    stored = {k: v for k, v in asdict(measured).items() if v is not None}
+    assert measured.device == "cpu"
+    stored = {k: v for k, v in asdict(measured).items() if v is not None and k != "device"}
     assert all(math.isfinite(n) and n >= 0 for n in numbers(stored))
     assert measured.tail.step.at(16) > 0
     assert measured.tail.predict.at(16) > 0
@@ -305,9 +311,24 @@ def test_a_machine_can_be_measured_and_then_estimates(tmp_path: Path, dim: int |
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]  # nothing else is left behind
 
 
-def test_renewing_measures_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agcd.engine import measure
+def test_steps_and_predictions_are_measured_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "MANY_SLOTS", 32)
+    config = make_config(SMALL).train
+    rows = EmbeddingRows(np.random.default_rng(0).normal(size=(measure.LONG * config.batch_size, 8)).astype(np.float32))
+    with pretend_device() as traffic:
+        measured = measure.measure_training(rows, config, tmp_path, DEVICE)
+    assert traffic.to_device > 0
+    assert measured.step.at(16) > 0
+    assert measured.predict.at(16) > 0
 
+
+def test_a_device_that_is_not_here_is_not_guessed_at(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Device 'cuda:7' is not here"):
+        this_machine(make_config({"device": "cuda:7"}), tmp_path, dim=8)
+    assert not list(tmp_path.iterdir())
+
+
+def test_renewing_measures_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"machine-{machine_key(config(), 64)}.json"
     write_json(path, asdict(MACHINE))
     monkeypatch.setattr(measure, "measure", lambda *_: EMBEDDED)

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,16 +25,19 @@ from agcd.engine import open_engine
 from agcd.errors import ConfigError, DataError, EngineError, StorageError
 from agcd.features import extract
 from agcd.features.backbones import Backbone, load_backbone
+from agcd.features.devices import CPU
 from agcd.features.store import FeatureStore
 from agcd.features.views import ViewSpec
 from agcd.io import digest_bytes
 from support import TESTS
 from support.datasets import toy_images
+from support.pretend_device import DEVICE, pretend_device
 from support.projects import make_project
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 
 from agcd.engine.ray import RayEngine  # noqa: E402
+from agcd.engine.ray_worker import moved  # noqa: E402
 
 # Ray Data sets its own deprecated options when it is first used, and leaves sockets to the garbage collector.
 pytestmark = [
@@ -53,6 +56,8 @@ def engine() -> Iterator[RayEngine]:
     with pytest.MonkeyPatch.context() as patch:
         places = [str(TESTS), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
         patch.setenv("PYTHONPATH", os.pathsep.join(places))
+        # GPUs are a number to Ray: it deals out two that are not there, and no work uses them.
+        patch.setattr(ray, "init", partial(ray.init, num_gpus=2))
         patch.setenv("RAY_worker_niceness", "0")  # it is 15, with which workers wait for all other tests
         list(engine.run(abs, [(1,)]))
     yield engine
@@ -215,6 +220,95 @@ def test_every_task_is_run_once_with_one_thread(
     assert sorted(found) == [(n, (n**2, 1)) for n in range(5)]
     assert "number 3" in caplog.text
     assert list(engine.run(squared, [])) == []
+
+
+def seen(n: int) -> tuple[str | None, float, float]:
+    """The GPUs that a task sees, and its beginning and end."""
+    began = time.monotonic()
+    time.sleep(0.5)
+    return os.environ.get("CUDA_VISIBLE_DEVICES"), began, time.monotonic()
+
+
+def test_tasks_for_gpus_have_one_each_and_others_see_none(engine: RayEngine) -> None:
+    (one, *first), (other, *second) = (found for _, found in engine.run(seen, [(0,), (1,)], "cuda"))
+    assert {one, other} <= {"0", "1"}
+    assert one != other or first[1] < second[0] or second[1] < first[0]
+    assert {found[0] for _, found in engine.run(seen, [(0,), (1,)], "cpu")} == {""}
+
+
+@pytest.mark.slow  # a task with GPUs has a process of its own, which loads torch
+def test_gpus_limit_how_many_tasks_and_workers_there_are(engine: RayEngine) -> None:
+    (one, *first), (other, *second) = (found for _, found in RayEngine(gpus=2).run(seen, [(0,), (1,)], "cuda"))
+    assert {*one.split(",")} == {*other.split(",")} == {"0", "1"}
+    assert first[1] < second[0] or second[1] < first[0], "one has both"
+    shown = engine.map_chunks(partial(Shown, "CUDA_VISIBLE_DEVICES"), [["a"], ["b"]], "cuda")
+    assert {value for _, value in shown} <= {"0", "1"}
+    hidden = engine.map_chunks(partial(Shown, "CUDA_VISIBLE_DEVICES"), [["a"], ["b"]])
+    assert {value for _, value in hidden} == {""}
+
+
+class Shown:
+    """Tells a variable of its worker's environment, whatever the chunk."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, chunk: list[str]) -> str | None:
+        return os.environ.get(self.name)
+
+
+@pytest.mark.parametrize(
+    ("processes", "gpus", "device", "each"),
+    [
+        (None, None, "cuda", 1),
+        (4, None, "cuda", 1),
+        (5, None, "cuda", 0.5),
+        (9, None, "cuda", 1 / 3),
+        (9, 2, "cuda", 2),
+        (None, 0.25, "cuda", 0.25),
+        (None, 0.25, "cpu", 0),
+        (None, None, "mps", 0),
+    ],
+)
+def test_workers_have_a_gpu_each_or_equal_parts_of_one(
+    processes: int | None, gpus: float | None, device: str, each: float
+) -> None:
+    cluster = SimpleNamespace(cluster_resources=lambda: {"CPU": 16.0, "GPU": 4.0})
+    assert RayEngine(None, processes, gpus)._gpus_of_each(cluster, device) == each
+
+
+def test_gpus_that_a_cluster_has_not_are_one_sentence() -> None:
+    cluster = SimpleNamespace(cluster_resources=lambda: {"CPU": 16.0})
+    with pytest.raises(ConfigError, match="The Ray cluster has no GPU to work with"):
+        RayEngine()._gpus_of_each(cluster, "cuda")
+    with pytest.raises(ConfigError, match=r"a whole number of GPUs or a part of one, as 0\.5, not 1\.5"):
+        RayEngine(gpus=1.5)
+
+
+def test_features_are_computed_on_the_kind_of_device_that_the_command_found(
+    engine: RayEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def note(_: RayEngine, make: Any, chunks: Any, device: str) -> Generator[Any]:
+        asked.append(device)
+        yield from ()
+
+    monkeypatch.setattr(RayEngine, "_mapped", note)
+    backbone, wanted = backbone_of("toy"), wanted_of(tmp_path / "images", 2)
+    with pytest.raises(StorageError):  # nobody has written them
+        engine.fill(store_of(tmp_path, backbone), replace(backbone, device=torch.device("cuda", 5)), wanted)
+    assert asked == ["cuda"]
+
+
+def test_a_backbone_travels_by_the_memory_of_the_cpu() -> None:
+    with pretend_device():
+        here = backbone_of("toy")
+        there = moved(here, DEVICE)
+        back = moved(there, CPU)
+        places = [{p.device.type for p in one.network.parameters()} for one in (here, there, back)]
+    assert places == [{"cpu"}, {DEVICE.type}, {"cpu"}]
+    assert moved(here, CPU) is here
 
 
 @pytest.mark.parametrize("kind", [StorageError, ValueError])

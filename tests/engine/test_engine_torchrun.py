@@ -29,6 +29,7 @@ from agcd.engine.rank import TorchProcessGroup, train
 from agcd.engine.torchrun import TorchrunEngine
 from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features import open_features
+from agcd.features.devices import CPU
 from agcd.features.rows import EmbeddingRows
 from agcd.run_files import LOG
 from agcd.training.fitted import Fitted, model_tensors
@@ -41,6 +42,7 @@ from support.blobs import fast_config, make_blobs
 from support.datasets import toy_images
 from support.faulty_rank import ABORT_AT_THE_END
 from support.killing import wait_for
+from support.pretend_device import DEVICE, pretend_device
 
 ASKED = np.array([65, 85, 105])
 LONG = 40
@@ -80,6 +82,8 @@ def make_jobs(folder: Path) -> dict[str, tuple[TrainConfig, TrainingJob]]:
         "stored": (settings(batch_size=5), stored_job(folder / "stored")),
         "one step": (settings(base_epochs=1, batch_size=200), base),
         "long": (settings(base_epochs=LONG), base),
+        "bfloat16": (settings(precision="bfloat16"), base),
+        "float16": (settings(precision="float16"), base),
     }
 
 
@@ -162,6 +166,17 @@ def test_the_gradient_of_a_step_is_that_of_one_process(size: int, trained: Train
     assert max(one[name].abs().max() for name in steps) > 0.01
 
 
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_team_in_half_precision_learns_what_one_process_learns(precision: str, size: int, trained: Trained) -> None:
+    one, team = trained.outcomes[1, precision], trained.outcomes[size, precision]
+    error = {"bfloat16": 0.05, "float16": 0.02}[precision]
+    assert_same_weights(one, team, rtol=error, atol=error)
+    scales = [load_tensors(trained.folder / str(n) / precision / CHECKPOINT)[1].get("scaler") for n in (1, size)]
+    assert scales[0] == scales[1], "steps whose gradients overflow are left out by all"
+    assert (scales[0] is None) == (precision == "bfloat16")
+
+
 def test_a_job_arrives_as_it_was_sent(trained: Trained, tmp_path: Path) -> None:
     for name, (config, job) in trained.jobs.items():
         write_job(tmp_path / name / "torchrun", config, job)
@@ -216,11 +231,6 @@ def test_processes_that_see_different_checkpoints_are_one_sentence(tmp_path: Pat
         LocalEngine().fit(settings(), replace(toy_job(tmp_path), group=Ahead()))
 
 
-def test_machines_need_a_place_to_meet() -> None:
-    with pytest.raises(ConfigError, match="HOST:PORT"):
-        TorchrunEngine(2, nodes=2)
-
-
 def test_an_error_of_a_process_arrives_as_itself(tmp_path: Path) -> None:
     assert read_error(tmp_path) is None
     write_error(tmp_path, StorageError("The disk is full."))
@@ -260,11 +270,15 @@ def ranks_of(folder: Path) -> list[int]:
 needs_proc = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 
 
+def start_instead(patch: pytest.MonkeyPatch, module: str) -> None:
+    """Let engines start processes of this module."""
+    patch.setattr("agcd.engine.agents.RANK", module)
+    patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+
+
 def break_ranks(patch: pytest.MonkeyPatch, fault: str) -> None:
     """Let engines start processes with a fault of ``support.faulty_rank``."""
-    options = TorchrunEngine._options
-    patch.setattr(TorchrunEngine, "_options", lambda self: [*options(self)[:-1], "support.faulty_rank"])
-    patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    start_instead(patch, "support.faulty_rank")
     patch.setenv("FAULT", fault)
 
 
@@ -360,3 +374,34 @@ def test_processes_end_with_a_leader_that_is_killed(tmp_path: Path) -> None:
     leader.wait()
     wait_for("the end of all processes", lambda: not processes_of(folder))
     assert len(read_log(folder / LOG)) < 2000
+
+
+@pytest.mark.parametrize("name", ["simgcd round", pytest.param("mugcd", marks=pytest.mark.slow)])
+def test_processes_with_a_device_each_learn_what_one_process_learns(
+    name: str, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_instead(monkeypatch, "support.pretend_rank")
+    monkeypatch.setattr("agcd.engine.rank.backend_of", lambda device: "gloo")
+    config, job = trained.jobs[name]
+    seen: list[int] = []
+
+    def break_off(line: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pretend_device():
+        there = replace(job, run_dir=tmp_path, device=DEVICE)
+        if job.round:  # the others go through
+            with pytest.raises(KeyboardInterrupt):
+                TorchrunEngine().fit(config, replace(there, echo=break_off))
+        team = TorchrunEngine().fit(config, replace(there, echo=lambda line: seen.append(line["epoch"])))
+        assert team.fitted.device == DEVICE, "predictions are made there as well"
+        assert_same_weights(trained.outcomes[1, name], replace(team, fitted=team.fitted.to(CPU)), rtol=1e-3, atol=1e-4)
+    assert seen[-1] == len(trained.log(1, name)) - 1
+
+
+def test_more_processes_than_devices_are_one_sentence(tmp_path: Path) -> None:
+    with (
+        pretend_device(),
+        pytest.raises(ConfigError, match=r"3 processes need a device each, and torch finds 2 of pre"),
+    ):
+        TorchrunEngine(3).fit(settings(), replace(toy_job(tmp_path), device=DEVICE))

@@ -16,15 +16,17 @@ from torch import Tensor
 
 from agcd.cli import main
 from agcd.engine import open_engine
-from agcd.engine.local import LocalEngine
+from agcd.engine.local import LocalEngine, default_processes
 from agcd.engine.torchrun import TorchrunEngine
 from agcd.errors import ConfigError
+from agcd.features.devices import LOCAL_RANK, find_device
 from agcd.features.reading import Buffer, read_in_turn
 from agcd.features.rows import EmbeddingRows
 from agcd.features.store import Allocate
 from agcd.types import IntArray
 from support import TESTS
 from support.killing import wait_for
+from support.pretend_device import pretend_device
 from support.projects import make_project, predictions
 
 
@@ -35,6 +37,8 @@ def test_engines_are_opened_by_name() -> None:
         open_engine("torchrn")
     with pytest.raises(ConfigError, match="--address is for the engine ray"):
         open_engine("local", address="10.0.0.1:6379")
+    with pytest.raises(ConfigError, match="--gpus is for the engine ray, not for torchrun"):
+        open_engine("torchrun", gpus=0.5)
 
 
 def _no_threes(n: int) -> int:
@@ -49,6 +53,38 @@ def test_local_tasks_come_with_their_positions_and_a_failure_comes_out_as_itself
     assert list(engine.run(_no_threes, [])) == []
     with pytest.raises(ConfigError, match="three is not allowed"):
         list(engine.run(_no_threes, [(n,) for n in range(6)]))
+
+
+def _place(folder: Path, n: int) -> tuple[int, str]:
+    """The number of this worker and the device it finds, when all ``n`` are there, so that no two are the same one."""
+    (folder / os.environ[LOCAL_RANK]).touch()
+    wait_for("all workers", lambda: len(list(folder.iterdir())) == n)
+    with pretend_device():
+        return int(os.environ[LOCAL_RANK]), str(find_device("pretend"))
+
+
+def test_workers_share_the_devices_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]))
+    found = dict(place for _, place in LocalEngine(3).run(_place, [(tmp_path, 3)] * 3, "pretend"))
+    assert found == {0: "pretend:0", 1: "pretend:1", 2: "pretend:0"}
+
+
+def test_a_worker_opens_its_own_gpu_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[torch.device] = []
+    monkeypatch.setenv(LOCAL_RANK, "13")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(torch.cuda, "set_device", opened.append)
+    assert find_device("auto") == torch.device("cuda", 5)
+    assert find_device("cuda:2") == torch.device("cuda", 2), "whoever names one gets it"
+    assert opened == [torch.device("cuda", 5), torch.device("cuda", 2)]
+
+
+def test_there_is_a_worker_for_every_device_or_every_core() -> None:
+    with pretend_device():
+        assert default_processes("pretend") == 2
+    assert default_processes("cpu") == os.cpu_count()
+    assert default_processes("cuda") == 1, "where there is none, the error is find_device's"
 
 
 def _beat(path: Path) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from agcd.config import make_config
+from agcd.config import TrainConfig, make_config
 from agcd.engine import open_engine
+from agcd.engine.torchrun import TorchrunEngine, _log_evaluation
 from agcd.errors import ConfigError, DataError
 from agcd.lab.bench import make_cells, report_bench
 from agcd.lab.cells import Cell, run_cell
 from agcd.lab.results import mean_std, rounds_table, summary_table
+from agcd.run_files import LOG
+from agcd.training import fit
+from agcd.training.job import Outcome, TrainingJob
 from support.blobs import FAST
 
 SETTINGS: dict[str, Any] = {"train": FAST, "query": {"rounds": 2, "budget": 4}}
@@ -61,6 +66,30 @@ def test_a_longer_benchmark_reuses_the_rounds_of_a_shorter_one(tmp_path: Path) -
     two = run_cell(long, tmp_path, tmp_path / "cache")
     assert two[:2] == one
     assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_sweep_is_trained_by_what_the_engine_trains_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[int] = []
+
+    def fit_together(_: TorchrunEngine, config: TrainConfig, job: TrainingJob) -> Outcome:
+        trained.append(job.round)
+        outcome = fit(config, replace(job, evaluate=None))
+        assert job.evaluate
+        assert job.run_dir
+        _log_evaluation(job.run_dir / LOG, job.evaluate(outcome.fitted))
+        return outcome
+
+    monkeypatch.setattr(TorchrunEngine, "fit", fit_together)
+    cells = make_cells(["toy"], ["random"], 1, SETTINGS, {})
+    rows = {}
+    for name, engine in (("alone", open_engine()), ("together", open_engine("torchrun", processes=2))):
+        out = tmp_path / name
+        report_bench(cells, out, tmp_path / "cache", engine=engine, progress=lambda line: None)
+        rows[name] = pq.read_table(out / "results.parquet").to_pylist()
+    assert trained == [0, 1, 2]
+    assert [row["acc_all"] for row in rows["together"]] == [row["acc_all"] for row in rows["alone"]]
+    assert [row["best_on_test"] for row in rows["together"]] == [row["acc_all"] for row in rows["together"]]
 
 
 def test_results_do_not_depend_on_how_many_processes_run(tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def predict(project: Project, new: Sequence[New]) -> dict[str, list[Any]]:
     chunks = [found.items[i : i + _CHUNK] for i in range(0, len(found.items), _CHUNK)]
     engine = project.engine if project.engine and found.is_work else open_engine()
     make = partial(Predictor, found.reader, project.config, model, snapshot.slot_names)
-    answers = dict(engine.map_chunks(make, chunks))
+    answers = dict(engine.map_chunks(make, chunks, find_device(project.config.device).type))
     lines = [line for position in range(len(chunks)) for line in answers[position]]
     rows = [[*shown, *line] for shown, line in zip(zip(*found.shown.values(), strict=True), lines, strict=True)]
     columns = (*found.shown, *_MODEL_COLUMNS, "problem")

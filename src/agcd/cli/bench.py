@@ -13,9 +13,12 @@ from agcd.cli.options import (
     CommandFirst,
     DataOption,
     EngineOption,
+    GpusOption,
     JobsOption,
+    NodesOption,
     OutOption,
     ProtocolOption,
+    RendezvousOption,
     SetOption,
     SplitOption,
     with_overrides,
@@ -62,6 +65,9 @@ def run(
     jobs: JobsOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
+    nodes: NodesOption = 1,
+    rendezvous: RendezvousOption = None,
+    gpus: GpusOption = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
     cache: CacheOption = None,
@@ -73,7 +79,7 @@ def run(
     values = _settings(settings, protocol, set_, {"query.rounds": rounds, "query.budget": budget})
     how = _split(split, n_old, label_ratio, long_tail, validation)
     cells = make_cells(data, [name.strip() for name in strategies.split(",")], seeds, values, how)
-    where = open_engine(engine, address=address, processes=jobs)
+    where = open_engine(engine, address=address, processes=jobs, nodes=nodes, rendezvous=rendezvous, gpus=gpus)
     print(report_bench(cells, out, cache or default_cache(), engine=where))
 
 
@@ -157,6 +163,9 @@ def beyond(
     jobs: JobsOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
+    nodes: NodesOption = 1,
+    rendezvous: RendezvousOption = None,
+    gpus: GpusOption = None,
     settings: SettingsOption = None,
     set_: SetOption = None,
     cache: CacheOption = None,
@@ -171,7 +180,7 @@ def beyond(
     how = _split(split, n_old, label_ratio, long_tail, validation)
     wanted = None if lines is None else [name.strip() for name in lines.split(";")]
     plan = make_plan(data, seeds, other_seeds or seeds, other_data, values, how, cache_dir, wanted)
-    where = open_engine(engine, address=address, processes=jobs)
+    where = open_engine(engine, address=address, processes=jobs, nodes=nodes, rendezvous=rendezvous, gpus=gpus)
     print(run_beyond(plan, out, cache_dir, engine=where))
 
 

@@ -42,7 +42,8 @@ def estimate(
     machine = this_machine(config, cache_dir, dim=dim, has_texts=size.n_chars > 0, renew=measure)
     as_set, others = costs.estimate(size, config, machine), costs.what_if(size, config, machine)
     facts = costs.to_json(as_set) | {"what_if": {words: costs.to_json(c) for words, c in others}}
-    lines = [costs.table([("as set", as_set), *others])]
+    facts |= {"device": machine.device}
+    lines = [costs.table([("as set", as_set), *others]), f"measured on: {machine.device}"]
     if (per_second := costs.texts_per_second(size, machine)) is not None:
         facts |= {"texts_per_s": per_second}
         lines.append(f"measured here: {per_second:,.0f} texts of {size.n_chars:.0f} characters a second")

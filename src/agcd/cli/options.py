@@ -38,9 +38,18 @@ FormatOption = Annotated[
 ProtocolOption = Annotated[str, typer.Option(help="quick, short, paper or official.")]
 SplitOption = Annotated[str | None, typer.Option(help="published, seeded, or a JSON file that lists the old classes.")]
 EngineOption = Annotated[str, typer.Option(help="Where the work runs: local, torchrun (training) or ray.")]
+NodesOption = Annotated[int, typer.Option(help="Machines that train together (engine torchrun).", min=1)]
+RendezvousOption = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Where these machines find each other.")
+]
+GpusOption = Annotated[
+    float | None, typer.Option(help="GPUs of each worker of a Ray cluster, or a part, as 0.5; default 1 on GPUs.")
+]
 AddressOption = Annotated[str | None, typer.Option(help="A Ray cluster, as 10.0.0.5:6379; default one made here.")]
-ProcessesOption = Annotated[int | None, typer.Option(help="Processes that work together; default one per core.", min=1)]
-JobsOption = Annotated[int | None, typer.Option(help="Parallel processes; default one per core.", min=1)]
+ProcessesOption = Annotated[
+    int | None, typer.Option(help="Processes that work together; default one per GPU or core.", min=1)
+]
+JobsOption = Annotated[int | None, typer.Option(help="Parallel processes; default one per GPU or core.", min=1)]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
 ]

@@ -11,9 +11,12 @@ from agcd.cli.options import (
     CacheOption,
     DataOption,
     EngineOption,
+    GpusOption,
     JobsOption,
+    NodesOption,
     OutOption,
     ProtocolOption,
+    RendezvousOption,
     SetOption,
     SplitOption,
     with_overrides,
@@ -36,6 +39,9 @@ def paper(
     jobs: JobsOption = None,
     engine: EngineOption = "local",
     address: AddressOption = None,
+    nodes: NodesOption = 1,
+    rendezvous: RendezvousOption = None,
+    gpus: GpusOption = None,
     set_: SetOption = None,
     cache: CacheOption = None,
 ) -> None:
@@ -49,5 +55,5 @@ def paper(
     values = with_overrides({"protocol": protocol}, set_ or [])
     how = {} if split is None else {"classes": split}
     studies = [open_study(spec, seeds, values, how, cache_dir, quick=quick) for spec in data]
-    where = open_engine(engine, address=address, processes=jobs)
+    where = open_engine(engine, address=address, processes=jobs, nodes=nodes, rendezvous=rendezvous, gpus=gpus)
     print(run_paper(studies, wanted, other_seeds or seeds, out, cache_dir, engine=where))

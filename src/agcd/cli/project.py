@@ -18,12 +18,15 @@ from agcd.cli.options import (
     EngineOption,
     FollowLinksOption,
     FormatOption,
+    GpusOption,
     JsonOption,
     LabelColumnOption,
     LinkColumnOption,
+    NodesOption,
     PictureColumnOption,
     ProcessesOption,
     ProjectArgument,
+    RendezvousOption,
     SetOption,
     TableOption,
     YesOption,
@@ -151,10 +154,9 @@ def train(
     engine: EngineOption = "local",
     address: AddressOption = None,
     processes: ProcessesOption = None,
-    nodes: Annotated[int, typer.Option(help="Machines that train together (engine torchrun).", min=1)] = 1,
-    rendezvous: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where these machines find each other.")
-    ] = None,
+    nodes: NodesOption = 1,
+    rendezvous: RendezvousOption = None,
+    gpus: GpusOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train the next round of a project; continues what was broken off."""
@@ -163,7 +165,9 @@ def train(
     from agcd.engine import open_engine
 
     with Project.open(folder) as project:
-        project.engine = open_engine(engine, address=address, processes=processes, nodes=nodes, rendezvous=rendezvous)
+        project.engine = open_engine(
+            engine, address=address, processes=processes, nodes=nodes, rendezvous=rendezvous, gpus=gpus
+        )
         done = train_round(
             project, lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr)
         )
@@ -229,6 +233,7 @@ def predict(
     engine: EngineOption = "local",
     address: AddressOption = None,
     processes: ProcessesOption = None,
+    gpus: GpusOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Name the classes of new images, texts or embeddings."""
@@ -238,7 +243,7 @@ def predict(
     from agcd.engine import open_engine
 
     with Project.open(folder) as project:
-        project.engine = open_engine(engine, address=address, processes=processes)
+        project.engine = open_engine(engine, address=address, processes=processes, gpus=gpus)
         given = with_texts_read(new_items, null) if takes_texts(project) else with_paths_read(new_items, null)
         table, name = predict_items(project, given), project.kind.name
     n_problems = sum(problem is not None for problem in table["problem"])

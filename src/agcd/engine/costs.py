@@ -101,6 +101,8 @@ class Machine:
     """None for images and embeddings."""
     neighbour_s: float = 0.0
     """Seconds of finding nearest neighbours per pair of rows and dimension."""
+    device: str = "cpu"
+    """Where features, training and predictions were measured, by name: of another one these numbers say nothing."""
 
 
 @dataclass(frozen=True)

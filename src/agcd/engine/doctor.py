@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -108,15 +109,47 @@ def _device() -> Iterator[Finding]:
     if not _is_whole():
         yield Finding("device", "ok", "none is needed for labelling")
         return
+    import torch
+
     from agcd.features.devices import count_devices
 
-    found = [f"{n} of {kind}" for kind in ("cuda", "mps", "xpu") if (n := count_devices(kind))]
-    if not found:
-        yield Finding("device", "slow", "cpu: features of pictures take most of the first wait, once for each picture")
-    elif count_devices("cuda"):
+    found = [_of_kind(kind, n) for kind in ("cuda", "mps", "xpu") if (n := count_devices(kind))]
+    if count_devices("cuda"):
         yield Finding("device", "ok", f"{', '.join(found)}: features, training and predictions run on cuda")
-    else:
+    elif found:
         yield Finding("device", "slow", f"{', '.join(found)}, used where device says so; without it the cpu")
+    else:
+        yield Finding("device", "slow", "cpu: features of pictures take most of the first wait, once for each picture")
+        if torch.version.cuda:
+            words = f"torch is made for CUDA {torch.version.cuda} and finds no GPU: does nvidia-smi list one?"
+            yield Finding("device", "slow", words)
+    yield _nccl(count_devices("cuda"))
+
+
+def _of_kind(kind: str, n: int) -> str:
+    """The devices of a kind, by name and memory where these are told."""
+    if kind != "cuda":
+        return f"{n} of {kind}"
+    from torch.cuda import get_device_properties
+
+    each = Counter((p.name, _gb(p.total_memory)) for p in map(get_device_properties, range(n)))
+    return f"{n} of {kind} (" + ", ".join(f"{count} × {name}, {size}" for (name, size), count in each.items()) + ")"
+
+
+def _nccl(n_gpus: int) -> Finding:
+    """By what GPUs train one model together."""
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_nccl_available():
+        from torch.cuda import nccl
+
+        number = ".".join(map(str, nccl.version()))  # type: ignore[no-untyped-call]
+        return Finding(
+            "nccl", "ok", f"{number}: GPUs of one or several machines can train one model (--engine torchrun)"
+        )
+    if n_gpus > 1:
+        return Finding("nccl", "slow", "not in this torch: its GPUs train a model each, but none together")
+    return Finding("nccl", "ok", "not in this torch; only several GPUs would need it")
 
 
 def _threads() -> Iterator[Finding]:

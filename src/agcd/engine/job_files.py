@@ -11,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from agcd import errors
 from agcd.config import TrainConfig
 from agcd.errors import AgcdError, EngineError
+from agcd.features.devices import CPU
 from agcd.features.rows import RowFeatures, describe, reopen
 from agcd.io import read_json, write_json
 from agcd.training import trainer_code
@@ -23,7 +25,7 @@ from agcd.training.job import Outcome, TrainingJob
 from agcd.training.process_group import ProcessGroup
 from agcd.types import LabelMapping, LabelState
 
-OUTPUT = "output.txt"
+JOB, OUTPUT = "job.json", "output.txt"
 _ARRAYS = ("y_class", "asked_round", "held_out", "passed")
 
 
@@ -49,17 +51,17 @@ def write_job(folder: Path, config: TrainConfig, job: TrainingJob) -> None:
         "code": trainer_code(config.trainer),
         "device": job.device.type,  # which of its kind each process takes by its number
     }
-    write_json(folder / "job.json", facts)
+    write_json(folder / JOB, facts)
 
 
 def read_device(folder: Path) -> str:
     """Where the job is to be done, as ``find_device`` takes it."""
-    return str(read_json(folder / "job.json")["device"])
+    return str(read_json(folder / JOB)["device"])
 
 
 def read_job(folder: Path, group: ProcessGroup) -> tuple[TrainConfig, TrainingJob]:
     """What ``write_job`` stored, for one process of ``group``."""
-    facts, features = read_json(folder / "job.json"), reopen(folder)
+    facts, features = read_json(folder / JOB), reopen(folder)
     with np.load(folder / "labels.npz", allow_pickle=False) as arrays:
         told = {name: arrays[name] for name in arrays.files}
     labels = LabelState(tuple(facts["classes"]), facts["n_old"], **told, last_event=facts["last_event"])
@@ -89,15 +91,15 @@ def has_outcome(folder: Path) -> bool:
     return (folder / "outcome.json").exists()
 
 
-def read_outcome(folder: Path, features: RowFeatures) -> Outcome:
-    """What ``write_outcome`` stored."""
+def read_outcome(folder: Path, features: RowFeatures, device: torch.device = CPU) -> Outcome:
+    """What ``write_outcome`` stored, with its model on the device."""
     stored = read_json(folder / "outcome.json")
-    fitted = replace(Fitted.load(folder / "outcome.safetensors", features), facts=stored["facts"])
+    fitted = replace(Fitted.load(folder / "outcome.safetensors", features, device), facts=stored["facts"])
     return Outcome(fitted, LabelMapping.from_json(stored["first"]), LabelMapping.from_json(stored["last"]))
 
 
 def write_error(folder: Path, error: AgcdError) -> None:
-    write_json(folder / "error.json", {"kind": type(error).__name__, "sentence": str(error)})
+    write_json(folder / "error.json", packed_error(error))
 
 
 def read_error(folder: Path) -> AgcdError | None:
@@ -105,6 +107,14 @@ def read_error(folder: Path) -> AgcdError | None:
     path = folder / "error.json"
     if not path.exists():
         return None
-    said = read_json(path)
+    return unpacked_error(read_json(path))
+
+
+def packed_error(error: AgcdError) -> dict[str, str]:
+    return {"kind": type(error).__name__, "sentence": str(error)}
+
+
+def unpacked_error(said: dict[str, str]) -> AgcdError:
+    """The error that ``packed_error`` made ready to travel."""
     kind: type[AgcdError] = getattr(errors, said["kind"], EngineError)
     return kind(said["sentence"])

@@ -10,6 +10,7 @@ from typing import Any
 
 from agcd.config import TrainConfig
 from agcd.data.decoding import end_with_parent
+from agcd.engine import Fit
 from agcd.features.devices import LOCAL_RANK, count_devices
 from agcd.features.extract import fill
 from agcd.training import fit
@@ -25,15 +26,21 @@ class LocalEngine:
     def __init__(self, processes: int | None = None) -> None:
         self.processes = processes
 
+    @property
+    def fit_in_task(self) -> Fit | None:
+        return None
+
     def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         return fit(config, job)
 
-    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """One process per GPU, or else per core, unless told otherwise; the first failure stops what has not begun.
+    def run(
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
+    ) -> Iterator[tuple[int, Any]]:
+        """One process per device, or per core, unless told otherwise; the first failure stops what has not begun.
 
-        Each takes a number of its own as LOCAL_RANK, by which those who train on GPUs are dealt out to all of them.
+        Each takes a number of its own as LOCAL_RANK, by which they are dealt out to all devices of the kind.
         """
-        n = min(self.processes or count_devices("cuda") or os.cpu_count() or 1, max(1, len(tasks)))
+        n = min(self.processes or default_processes(device), max(1, len(tasks)))
         context = multiprocessing.get_context("spawn")
         numbers = context.Value("i", 0)
         with ProcessPoolExecutor(n, mp_context=context, initializer=_prepare_worker, initargs=(numbers,)) as pool:
@@ -45,11 +52,18 @@ class LocalEngine:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def map_chunks(self, make: Callable[[], Callable[[Any], Any]], chunks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def map_chunks(
+        self, make: Callable[[], Callable[[Any], Any]], chunks: Sequence[Any], device: str = "cpu"
+    ) -> Iterator[tuple[int, Any]]:
         """In this process, whose threads share each chunk."""
         if chunks:
             answer = make()
             yield from ((i, answer(chunk)) for i, chunk in enumerate(chunks))
+
+
+def default_processes(kind: str) -> int:
+    """One per device of that kind, or else per core."""
+    return (os.cpu_count() if kind == "cpu" else count_devices(kind)) or 1
 
 
 def _prepare_worker(numbers: Any) -> None:

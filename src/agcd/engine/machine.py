@@ -22,7 +22,7 @@ from agcd.io import digest, read_json, write_json
 
 log = logging.getLogger("agcd")
 
-RULE = 2
+RULE = 3
 """Raise when the meaning of a stored number changes."""
 TRAINERS = ("simgcd", "mugcd")
 """Trainers whose epochs are made of the steps that are measured."""
@@ -56,12 +56,20 @@ def machine_key(config: Config, dim: int | None, has_texts: bool = False) -> str
     """Equal for equal constants: the machine, the code, and the settings that shape a crop, a step or a query."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     here = [platform.node(), platform.machine(), cores, os.environ.get("OMP_NUM_THREADS")]
+    device = [config.device, os.environ.get("CUDA_VISIBLE_DEVICES"), _cards()]
     train, backbone = config.train, config.backbone
     step = [train.trainer, train.batch_size, train.query_batch_size, train.projector_width, train.projector_dim]
+    step += [train.precision, train.compile, train.deterministic]
     network = [backbone.name, str(backbone.weights), backbone.image_size, backbone.trainable_blocks, backbone.runner]
     code = [RULE, __version__, version("torch")]
     made_of = ["texts", *network[:2]] if has_texts else network if dim is None else dim
-    return digest([here, code, step, made_of, config.query.strategy])
+    return digest([here, device, code, step, made_of, config.query.strategy])
+
+
+def _cards() -> list[str]:
+    """NVIDIA's cards by model, as the driver on Linux tells them: else one that is new would pass as measured."""
+    told = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    return [line for path in told for line in path.read_text().splitlines() if line.startswith("Model")]
 
 
 def from_json(stored: dict[str, Any]) -> Machine:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from PIL import Image
 
 from agcd.asking import Neighbours
@@ -32,6 +33,7 @@ from agcd.engine.costs import (
     selection_cells,
 )
 from agcd.features import open_features, views
+from agcd.features.devices import CPU, find_device
 from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.features.text_encoders import TextEncoder, load_encoder
 from agcd.rng import generator
@@ -65,21 +67,22 @@ PROBE_BYTES = 64 * 2**20
 def measure(config: Config, cache_dir: Path, dim: int | None = None, has_texts: bool = False) -> Machine:
     """The constants of this machine under ``config``; ``dim`` is the size of given embeddings."""
     cache_dir.mkdir(parents=True, exist_ok=True)
+    device = find_device(config.device)
     with tempfile.TemporaryDirectory(dir=cache_dir) as name:
         folder = Path(name)
         n_rows = LONG * config.train.batch_size
         extraction, pooled, embedding = None, None, None
         if has_texts:
-            encoder = load_encoder(config.backbone)
+            encoder = load_encoder(config.backbone, config.device)
             embedding, dim = measure_embedding(encoder), encoder.dim
         if dim is None:
             images = _repeated(make_images(folder / "images"), n_rows)
             extraction, features = measure_extraction(images, config, folder)
         else:
             features = _random_rows(n_rows, dim, config.backbone.dropout)
-        tail = measure_training(features, config.train, folder / "tail")
+        tail = measure_training(features, config.train, folder / "tail", device)
         if extraction and config.backbone.trainable_blocks:
-            adapter = measure_training(_random_rows(n_rows, features.dim), config.train, folder / "pooled")
+            adapter = measure_training(_random_rows(n_rows, features.dim), config.train, folder / "pooled", device)
             pooled = replace(adapter, item_bytes=2 * features.dim)  # stored in float16
         process_bytes = _peak_memory()
         return Machine(
@@ -94,6 +97,7 @@ def measure(config: Config, cache_dir: Path, dim: int | None = None, has_texts: 
             extraction=extraction,
             embedding=embedding,
             neighbour_s=measure_neighbours(features.dim),
+            device=_name_of(device),
         )
 
 
@@ -128,7 +132,11 @@ def measure_extraction(images: Dataset, config: Config, folder: Path) -> tuple[E
     backbone = config.backbone.model_copy(update={"cache": "store", "views": max(2, min(4, config.backbone.views))})
     ticks: list[float] = []
     start = time.perf_counter()
-    features = open_features(images, backbone, folder, progress=lambda done, total: ticks.append(time.perf_counter()))
+
+    def tick(done: int, total: int) -> None:
+        ticks.append(time.perf_counter())
+
+    features = open_features(images, backbone, folder, device=config.device, progress=tick)
     per_image = (ticks[-1] - ticks[N_SKIPPED - 1]) / (len(ticks) - N_SKIPPED)
     start_s = max(0.0, ticks[-1] - start - per_image * len(ticks))
     decode_s = min(_decode_seconds(images, backbone.image_size) / (os.cpu_count() or 1), per_image / 2)
@@ -175,21 +183,22 @@ class _Timed:
     epoch_s: float
 
 
-def measure_training(features: RowFeatures, config: TrainConfig, folder: Path) -> Training:
+def measure_training(features: RowFeatures, config: TrainConfig, folder: Path, device: torch.device = CPU) -> Training:
     """Steps and predictions with few and many slots; the floors keep noise from making anything free."""
     short = {"init": "random", "base_epochs": N_EPOCHS, "round_epochs": N_EPOCHS, "map_every": 0}
     config = config.model_copy(update=short)
     one, long = config.batch_size, features.n_rows
-    few = _train(features, config, folder / "few", one, FEW_SLOTS)
-    few_long = _train(features, config, folder / "few-long", long, FEW_SLOTS)
-    many_long = _train(features, config, folder / "many-long", long, MANY_SLOTS)
+    train = partial(_train, features, config, device)
+    few = train(folder / "few", one, FEW_SLOTS)
+    few_long = train(folder / "few-long", long, FEW_SLOTS)
+    many_long = train(folder / "many-long", long, MANY_SLOTS)
     predict = [_predict_seconds(run.outcome, features) for run in (few_long, many_long)]
     step_few = max(few_long.epoch_s - few.epoch_s, 0.2 * few_long.epoch_s) / (LONG - 1)
     epoch_s = max(0.0, few.epoch_s - step_few - N_LABELLED * predict[0])
     step_many = max(step_few, (many_long.epoch_s - epoch_s - N_LABELLED * predict[1]) / LONG)
     queried = []
     for run, step, row in ((few, step_few, predict[0]), (many_long, step_many, predict[1])):
-        again = _train(features, config, folder / f"round-{run.outcome.fitted.n_slots}", one, 0, run.outcome)
+        again = train(folder / f"round-{run.outcome.fitted.n_slots}", one, 0, run.outcome)
         beside = epoch_s + step + 2 * (N_LABELLED + N_ASKED) * row
         queried.append(max(0.05 * step, again.epoch_s - beside) / -(-N_ASKED // config.query_batch_size))
     return Training(
@@ -209,7 +218,13 @@ def _line(at_few: float, at_many: float) -> Line:
 
 
 def _train(
-    features: RowFeatures, config: TrainConfig, folder: Path, n_rows: int, n_slots: int, start: Outcome | None = None
+    features: RowFeatures,
+    config: TrainConfig,
+    device: torch.device,
+    folder: Path,
+    n_rows: int,
+    n_slots: int,
+    start: Outcome | None = None,
 ) -> _Timed:
     """Base training on the first ``n_rows``, or a round from ``start`` with some answers."""
     ticks: list[float] = []
@@ -225,6 +240,7 @@ def _train(
         start.fitted if start else None,
         start.last if start else None,
         echo=lambda line: ticks.append(time.perf_counter()),
+        device=device,
     )
     outcome = fit(config, job)
     return _Timed(outcome, float(np.diff(ticks).min()))
@@ -297,6 +313,10 @@ def measure_disk(path: Path) -> float:
         spent = _once(lambda: file.read())
     path.unlink()
     return PROBE_BYTES / spent
+
+
+def _name_of(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def _machine_memory() -> int:

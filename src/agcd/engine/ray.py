@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import json
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,10 +21,12 @@ from typing import Any
 
 from agcd import errors
 from agcd.config import TrainConfig
+from agcd.engine import Fit
 from agcd.engine.local import LocalEngine
-from agcd.engine.ray_worker import KEPT, ShardWriter, Worker, call_alone
+from agcd.engine.ray_worker import KEPT, ShardWriter, Worker, call_alone, moved
 from agcd.errors import ConfigError, EngineError, StorageError
 from agcd.features.backbones import Backbone
+from agcd.features.devices import CPU
 from agcd.features.extract import check_space, missing_jobs, plan_shards, shown
 from agcd.features.store import FeatureStore
 from agcd.features.views import ViewJob
@@ -49,12 +52,16 @@ class RayEngine:
     ----------
     address : ``HOST:PORT`` of the cluster's head, or ``auto``; None starts a cluster on this machine
     processes : how many workers at a time; None is all the cluster has
+    gpus : how many GPUs, or which part of one, each worker has whose work is for GPUs; None is one, or an equal part
+        if there are more workers than GPUs
     """
 
-    def __init__(self, address: str | None = None, processes: int | None = None) -> None:
+    def __init__(self, address: str | None = None, processes: int | None = None, gpus: float | None = None) -> None:
         if importlib.util.find_spec("ray") is None:
             raise ConfigError('The engine ray needs Ray: pip install "agcd[ray]".')
-        self.address, self.processes = address, processes
+        if gpus is not None and not (0 < gpus < 1 or (gpus >= 1 and gpus == int(gpus))):
+            raise ConfigError(f"A Ray worker has a whole number of GPUs or a part of one, as 0.5, not {gpus:g}.")
+        self.address, self.processes, self.gpus = address, processes, gpus
         self._started = False
 
     def fill(
@@ -86,14 +93,19 @@ class RayEngine:
         """On this machine; training on several is the engine torchrun's business."""
         return LocalEngine(self.processes).fit(config, job)
 
-    def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Ray tasks of one core each, and of one GPU where the cluster has some; the first failure cancels the rest and
-        comes out as itself. Ray shows every task only the GPU that it gave it."""
+    @property
+    def fit_in_task(self) -> Fit | None:
+        return None
+
+    def run(
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
+    ) -> Iterator[tuple[int, Any]]:
+        """Ray tasks of one core each, and of GPUs where these compute; the first failure cancels the rest and comes out
+        as itself. A task sees no other GPUs than its own."""
         if not tasks:
             return
         ray = self._start()
-        has_gpus = ray.cluster_resources().get("GPU", 0) >= 1
-        call = ray.remote(num_cpus=1, num_gpus=1 if has_gpus else 0)(call_alone)
+        call = ray.remote(num_cpus=1, num_gpus=self._gpus_of_each(ray, device))(call_alone)
         left = iter(enumerate(tasks))
         position_of: dict[Any, int] = {}
         try:
@@ -112,12 +124,14 @@ class RayEngine:
             for waiting in position_of:
                 ray.cancel(waiting, force=True)  # what is asked politely while it starts may miss it; runs resume
 
-    def map_chunks(self, make: Callable[[], Callable[[Any], Any]], chunks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def map_chunks(
+        self, make: Callable[[], Callable[[Any], Any]], chunks: Sequence[Any], device: str = "cpu"
+    ) -> Iterator[tuple[int, Any]]:
         """``make()`` once per worker, then what it made on every chunk, as they finish: position and result.
 
         Unlike ``run`` this keeps what is expensive to open, such as a model, from chunk to chunk.
         """
-        return self._mapped(make, chunks, "CPU")
+        return self._mapped(make, chunks, device)
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends. Ray does the same when Python ends."""
@@ -138,32 +152,43 @@ class RayEngine:
         self, store: FeatureStore, backbone: Backbone, shards: Sequence[Sequence[ViewJob]], advance: Callable[[], None]
     ) -> dict[str, str]:
         bad: dict[str, str] = {}
-        kind = "GPU" if backbone.device.type == "cuda" else "CPU"
-        make = partial(ShardWriter, self._start().put(backbone), store.folder.absolute(), store.shape)
+        # From the memory of the CPU, as a worker's own GPU is the first one that it sees, whichever this one is here.
+        make = partial(ShardWriter, self._start().put(moved(backbone, CPU)), store.folder.absolute(), store.shape)
         chunks = [[(os.path.abspath(job.path), job.key, job.views) for job in shard] for shard in shards]
-        with closing(self._mapped(make, chunks, kind)) as answers:
+        with closing(self._mapped(make, chunks, backbone.device.type)) as answers:
             for position, found in answers:
                 bad |= found
                 for _ in shards[position]:
                     advance()
         return bad
 
-    def _mapped(self, make: Callable[[], Any], chunks: Sequence[Any], kind: str) -> Generator[tuple[int, Any]]:
-        """``map_chunks`` on workers with one core or one GPU each."""
+    def _gpus_of_each(self, ray: Any, device: str) -> float:
+        """How many GPUs a worker asks for whose work is for devices of that kind."""
+        if device != "cuda":
+            return 0
+        n = _count(ray, "GPU")
+        return self.gpus or 1 / math.ceil((self.processes or 1) / n)
+
+    def _mapped(self, make: Callable[[], Any], chunks: Sequence[Any], device: str) -> Generator[tuple[int, Any]]:
+        """``map_chunks`` on workers with one core each, or with GPUs."""
         if not chunks:
             return
         ray = self._start()
         data = importlib.import_module("ray.data")
         data.DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-        n_workers = min(self.processes or len(chunks), len(chunks), _count(ray, kind))
+        gpus = self._gpus_of_each(ray, device)
+        n_places = int(_count(ray, "GPU") / gpus) if gpus else _count(ray, "CPU")
+        if n_places == 0:
+            raise ConfigError(f"The Ray cluster has not the {gpus:g} GPUs that --gpus wants for each worker.")
+        n_workers = min(self.processes or len(chunks), len(chunks), n_places)
         # Rows are JSON because Arrow refuses file names that are not UTF-8.
         rows = [{"position": i, "chunk": json.dumps(chunk)} for i, chunk in enumerate(chunks)]
         answers = data.from_items(rows, override_num_blocks=len(rows)).map(
             Worker,
             fn_constructor_args=(make, _count_attempts(ray)),
             compute=data.ActorPoolStrategy(size=n_workers, max_tasks_in_flight_per_actor=_CHUNKS_AHEAD),
-            **{f"num_{kind.lower()}s": 1},
+            **({"num_gpus": gpus} if gpus else {"num_cpus": 1}),
         )
         with _own_errors(ray):
             for row in answers.iter_rows():

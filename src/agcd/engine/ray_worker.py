@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import json
 import logging
+import os
 import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from agcd.errors import AgcdError, EngineError, StorageError
 from agcd.features.backbones import Backbone
 from agcd.features.decoding import decoded
+from agcd.features.devices import find_device
 from agcd.features.extract import computed, write_shard
 from agcd.features.store import FeatureStore
 from agcd.features.torchvision_compat import import_timm
@@ -32,6 +38,7 @@ class Worker:
 
     def __init__(self, make: Callable[[], Callable[[Any], Any]], attempts: Any) -> None:
         use_one_thread()
+        see_own_gpus()
         self._make, self._attempts = make, attempts
         self._function: Callable[[Any], Any] | None = None
 
@@ -69,7 +76,8 @@ class ShardWriter:
         if not (folder / "spec.json").exists():  # the store would be made anew, where nobody looks for it
             raise StorageError(f"The worker {socket.gethostname()} does not see {folder}: put it on a shared disk.")
         import_timm()  # before its modules arrive
-        self._backbone: Backbone = ray.get(backbone)
+        sent: Backbone = ray.get(backbone)
+        self._backbone = moved(sent, find_device(sent.made_on))
         self._store = FeatureStore(folder.parent, read_json(folder / "spec.json")["spec"], shape)
         self._n_decoders = int(ray.get_runtime_context().was_current_actor_reconstructed)
 
@@ -80,10 +88,25 @@ class ShardWriter:
             return write_shard(self._store, done)
 
 
+def moved(backbone: Backbone, device: torch.device) -> Backbone:
+    """The same backbone on the device; the one that was given stays where it is."""
+    if backbone.device == device:
+        return backbone
+    return replace(backbone, device=device, network=copy.deepcopy(backbone.network).to(device))
+
+
 def call_alone(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, list[str]]:
     use_one_thread()
+    see_own_gpus()
     with collected_warnings() as warnings:
         return function(*task), warnings
+
+
+def see_own_gpus() -> None:
+    """Ray shows a worker the GPUs that it was given, but all of them where it was given none: there hide them."""
+    ray = importlib.import_module("ray")
+    if not ray.get_runtime_context().get_accelerator_ids().get("GPU"):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @contextmanager

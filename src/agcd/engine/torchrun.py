@@ -6,29 +6,26 @@ With features in a store, every process maps the same files and reads its share 
 from __future__ import annotations
 
 import logging
-import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from agcd.config import TrainConfig
+from agcd.engine import Fit
+from agcd.engine.agents import NOBODY_CAME, Meeting, started
 from agcd.engine.job_files import OUTPUT, has_outcome, read_error, read_outcome, write_job
-from agcd.engine.local import LocalEngine
-from agcd.engine.rank import UNTIL_CLOSED
-from agcd.errors import AgcdError, ConfigError, EngineError
-from agcd.features.devices import count_devices
+from agcd.engine.local import LocalEngine, default_processes
+from agcd.engine.rank import check_devices
+from agcd.errors import AgcdError, EngineError
 from agcd.features.rows import RowFeatures
-from agcd.processes import APART, ENDINGS
 from agcd.run_files import LOG
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import Log, continue_log, epochs_done, read_log, rewrite_log
@@ -39,8 +36,6 @@ _ALL_ROWS_AT_ONCE = {"pim", "logistic", "label_spreading"}
 """Trainers without batches that could be shared."""
 _LOOK_SECONDS = 0.2
 """How often the log is read: seldom enough to cost nothing beside an epoch, often enough for a progress bar."""
-_END_SECONDS = 30.0
-"""How long processes may take to end when asked, before they are killed."""
 
 
 class TorchrunEngine(LocalEngine):
@@ -49,15 +44,14 @@ class TorchrunEngine(LocalEngine):
     Parameters
     ----------
     processes : how many per machine; None is one per GPU where these train, else one per core
-    nodes : how many machines; on each other one somebody starts the command that the log tells
-    rendezvous : ``HOST:PORT`` where machines find each other, HOST being one of them
+    nodes : how many machines; on each other one somebody starts ``agcd join``, once
+    rendezvous : ``HOST:PORT`` where machines find each other, HOST being this one
     """
 
     def __init__(self, processes: int | None = None, nodes: int = 1, rendezvous: str | None = None) -> None:
         super().__init__(processes)
-        if nodes > 1 and rendezvous is None:
-            raise ConfigError(f"{nodes} machines need an address where they find each other: HOST:PORT.")
-        self.nodes, self.rendezvous = nodes, rendezvous
+        self.nodes, self._is_told = nodes, False
+        self._meeting = Meeting.at(nodes, rendezvous) if nodes > 1 or rendezvous is not None else None
 
     def fit(self, config: TrainConfig, job: TrainingJob) -> Outcome:
         """As one process would, to float tolerance.
@@ -70,16 +64,21 @@ class TorchrunEngine(LocalEngine):
             return super().fit(config, job)
         if self.nodes * self._processes_here(job.device) == 1:
             return super().fit(config, job)
-        n_gpus = count_devices(job.device.type)
-        if job.device.type != "cpu" and self._processes_here(job.device) > n_gpus:
-            raise ConfigError(
-                f"{self.processes} processes need a device each, and torch finds {n_gpus} of {job.device.type}: set "
-                "--processes to that, or device to cpu."
-            )
+        check_devices(job.device, self._processes_here(job.device))
         if job.run_dir:
             return self._fit_in(job.run_dir, config, job)
         with tempfile.TemporaryDirectory() as folder:  # processes are handed their job by files
             return self._fit_in(Path(folder), config, job)
+
+    @property
+    def fit_in_task(self) -> Fit:
+        return self.fit
+
+    def run(
+        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
+    ) -> Iterator[tuple[int, Any]]:
+        """One after the other in this process, as the processes share the training of each."""
+        yield from ((i, function(*task)) for i, task in enumerate(tasks))
 
     def _fit_in(self, run_dir: Path, config: TrainConfig, job: TrainingJob) -> Outcome:
         folder = (run_dir / "torchrun").resolve()
@@ -87,45 +86,26 @@ class TorchrunEngine(LocalEngine):
         write_job(folder, config, job)
         n_done = epochs_done(run_dir)
         continue_log(run_dir / LOG, n_done)
-        with self._started(folder, job.device) as torchrun:
+        n_processes = self._processes_here(job.device)
+        self._tell(n_processes)
+        with started(n_processes, folder, folder / OUTPUT, self._meeting, folder) as torchrun:
             _follow(torchrun, run_dir / LOG, n_done, job.echo)
-        outcome = _outcome(folder, job.features, torchrun.returncode)
+        outcome = _outcome(folder, job.features, job.device, torchrun.returncode)
         shutil.rmtree(folder)
         if job.evaluate:
             log.info("torchrun measures the final model only: the log has no figures of earlier epochs")
             _log_evaluation(run_dir / LOG, job.evaluate(outcome.fitted))
         return outcome
 
-    @contextmanager
-    def _started(self, folder: Path, device: torch.device) -> Iterator[subprocess.Popen[bytes]]:
-        """torchrun with its processes, which are gone at the end: by themselves, or because nobody waits for them."""
-        threads = max(1, torch.get_num_threads() // self._processes_here(device))
-        logs = ["--log-dir", str(folder / "logs")]  # else every run leaves an empty folder among temporary files
-        command = [*logs, *self._options(device), str(folder)]
-        if self.nodes > 1:
-            log.warning("Start this on each other machine: torchrun %s", " ".join(command))
-        with (folder / OUTPUT).open("wb") as output:
-            torchrun = subprocess.Popen(
-                [sys.executable, "-m", "torch.distributed.run", *command, UNTIL_CLOSED],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                env=os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"},
-                **APART,
-            )
-        try:
-            yield torchrun
-        finally:
-            _end(torchrun)
-
-    def _options(self, device: torch.device) -> list[str]:
-        here = ["--standalone", "--local-addr", "127.0.0.1"]  # the machine's own name may not resolve
-        there = ["--rdzv-backend", "c10d", "--rdzv-endpoint", str(self.rendezvous)]
-        n_processes = ["--nnodes", str(self.nodes), "--nproc-per-node", str(self._processes_here(device))]
-        return [*n_processes, *(here if self.nodes == 1 else there), "--max-restarts", "0", "-m", "agcd.engine.rank"]
-
     def _processes_here(self, device: torch.device) -> int:
-        return self.processes or (os.cpu_count() if device.type == "cpu" else count_devices(device.type)) or 1
+        return self.processes or default_processes(device.type)
+
+    def _tell(self, n_processes: int) -> None:
+        """What to do on the other machines; once is enough for all runs."""
+        if self._meeting and not self._is_told:
+            words = "agcd join %s --nodes %d --processes %d"
+            log.warning(f"Start this on each other machine: {words}", self._meeting.place, self.nodes, n_processes)
+            self._is_told = True
 
 
 def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Log | None) -> None:
@@ -142,25 +122,13 @@ def _follow(torchrun: subprocess.Popen[bytes], path: Path, n_seen: int, echo: Lo
             time.sleep(_LOOK_SECONDS)
 
 
-def _end(torchrun: subprocess.Popen[bytes]) -> None:
-    assert torchrun.stdin is not None
-    torchrun.stdin.close()  # what ends its processes
-    for number in ENDINGS:
-        if torchrun.poll() is None:
-            torchrun.send_signal(number)
-            try:
-                torchrun.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-
-
-def _outcome(folder: Path, features: RowFeatures, code: int) -> Outcome:
+def _outcome(folder: Path, features: RowFeatures, device: torch.device, code: int) -> Outcome:
     """What the processes left behind. A whole outcome counts, however they ended after it was written."""
     if not has_outcome(folder):
         raise _failure(folder, code)
     if code:
         log.warning("A training process ended with an error after the model was complete; nothing is lost.")
-    return read_outcome(folder, features)
+    return read_outcome(folder, features, device)
 
 
 def _log_evaluation(path: Path, figures: dict[str, Any]) -> None:
@@ -175,7 +143,10 @@ def _failure(folder: Path, code: int) -> AgcdError:
     told = read_error(folder)
     if told:
         return told
-    codes = [int(found) for found in re.findall(rb"exitcode\s*: (-?\d+)", (folder / OUTPUT).read_bytes())]
+    printed = (folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
+    if NOBODY_CAME in printed:
+        return EngineError("The other machines did not come in time: start what this command says on each of them.")
+    codes = [int(found) for found in re.findall(r"exitcode\s*: (-?\d+)", printed)]
     # Whoever lost its partner fails as well, and torchrun ends the rest by SIGTERM.
     killed = [found for found in codes if found < 0 and found != -signal.SIGTERM]
     return EngineError(

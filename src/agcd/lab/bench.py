@@ -14,6 +14,7 @@ from agcd.data.health import describe_health
 from agcd.engine import Engine, open_engine
 from agcd.errors import ConfigError, did_you_mean
 from agcd.features import open_features
+from agcd.features.devices import find_device
 from agcd.io import atomic_write
 from agcd.lab.cells import NO_QUERY, Cell, load, records_path, run_base, run_cell
 from agcd.lab.published import with_preset
@@ -90,11 +91,12 @@ def run_bench(
     # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
     todo = [cell for cell in cells if not records_path(cell, out).exists()]
     bases = list({_base_of(cell): cell for cell in todo}.values())
-    place = out.absolute(), cache_dir.absolute()  # workers may stand elsewhere
+    how = out.absolute(), cache_dir.absolute(), engine.fit_in_task  # workers may stand elsewhere
+    device = find_device(todo[0].config.device).type if todo else "cpu"
     names = [f"base: {cell.data} seed {cell.seed}" for cell in bases]
-    wait_for_all(engine.run(run_base, [(cell, *place) for cell in bases]), names, progress)
+    wait_for_all(engine.run(run_base, [(cell, *how) for cell in bases], device), names, progress)
     names = [f"rounds: {cell.data} {cell.strategy} seed {cell.seed}" for cell in todo]
-    wait_for_all(engine.run(run_cell, [(cell, *place) for cell in todo]), names, progress)
+    wait_for_all(engine.run(run_cell, [(cell, *how) for cell in todo], device), names, progress)
     return [record for cell in cells for record in run_cell(cell, out, cache_dir)]
 
 

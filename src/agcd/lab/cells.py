@@ -11,6 +11,7 @@ import numpy as np
 
 from agcd.config import Config, make_config
 from agcd.data.splits import save_split, start_state, truth_in_split_order
+from agcd.engine import Fit
 from agcd.errors import ConfigError, DataError
 from agcd.features import open_features
 from agcd.features.rows import RowFeatures
@@ -104,19 +105,19 @@ def check_budget(budget: int | None, labels: LabelState) -> None:
         raise ConfigError(f"Setting 'query.budget' is {budget}: the pool has only {len(labels.pool_rows)} rows.")
 
 
-def run_base(cell: Cell, out: Path, cache_dir: Path) -> None:
+def run_base(cell: Cell, out: Path, cache_dir: Path, fit: Fit | None = None) -> None:
     """Train the base model that all strategies of one seed share."""
-    open_session(cell, prepare(cell, cache_dir), out).train()
+    open_session(cell, prepare(cell, cache_dir), out, fit).train()
 
 
-def run_cell(cell: Cell, out: Path, cache_dir: Path) -> list[dict[str, Any]]:
+def run_cell(cell: Cell, out: Path, cache_dir: Path, fit: Fit | None = None) -> list[dict[str, Any]]:
     """All rounds of a cell; one record per round, round 0 being the base model."""
     path = records_path(cell, out)
     if path.exists():
         stored: list[dict[str, Any]] = read_json(path)
         return stored
     prepared = prepare(cell, cache_dir)
-    session = open_session(cell, prepared, out)
+    session = open_session(cell, prepared, out, fit)
     records = [_record(cell, prepared, session, session.train(), None)]
     for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
         query = session.ask(questions_a_round(cell, prepared), answer_of(cell, prepared))
@@ -139,11 +140,11 @@ def answer_of(cell: Cell, prepared: Prepared) -> Callable[[int], str] | None:
     return lambda row: prepared.evaluator.answer(np.array([row]))[0]
 
 
-def open_session(cell: Cell, prepared: Prepared, out: Path) -> Session:
+def open_session(cell: Cell, prepared: Prepared, out: Path, fit: Fit | None = None) -> Session:
     """The session of a cell, with its runs where every cell that needs the same run finds them."""
     store = KeyedRuns(out, cell_dir(cell, out))
     return Session(
-        prepared.features, prepared.labels, cell.config, prepared.n_slots, store, evaluate=prepared.evaluator
+        prepared.features, prepared.labels, cell.config, prepared.n_slots, store, evaluate=prepared.evaluator, fit=fit
     )
 
 
@@ -165,7 +166,8 @@ def cell_dir(cell: Cell, out: Path) -> Path:
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:
     measured = prepared.evaluator.full(done.fitted, done.last, session.labels)
     assert done.folder is not None
-    epochs = [line["evaluation"]["acc_all"] for line in read_log(done.folder / LOG)]
+    measured_epochs = [line["evaluation"] for line in read_log(done.folder / LOG) if "evaluation" in line]
+    epochs = [figures["acc_all"] for figures in measured_epochs]  # processes that train together measure the last alone
     return {
         "data": cell.data,
         "strategy": cell.strategy,

@@ -56,7 +56,7 @@ def run_epochs(
         try:
             facts = _run_epoch(resumable, epoch, seed)
         except TrainingError:
-            if run_dir is None or epoch == 0:
+            if run_dir is None or epoch == 0 or group.size > 1:  # where only one of them failed, the others would wait
                 raise
             # Once more from the last good epoch: whatever the disk or the memory did may be over.
             resumable.restore(*load_tensors(run_dir / CHECKPOINT))
@@ -112,7 +112,7 @@ def use_one_thread() -> None:
 def _resume(resumable: Resumable, run_dir: Path, group: ProcessGroup) -> int:
     """Restore the state after the last whole epoch, the same one in every process; how many epochs that makes."""
     first = epochs_done(run_dir)
-    agreed = torch.tensor(first, device=group.device)  # NCCL sends nothing from the memory of the CPU
+    agreed = torch.tensor(first).to(group.device)  # NCCL sends nothing from the memory of the CPU
     group.broadcast([agreed])
     if int(agreed) != first:
         raise StorageError(f"Processes see different states of {run_dir}: it must lie on a disk that all share.")
