@@ -57,6 +57,7 @@ _COMMANDS = (
     estimate.estimate,
     paper.paper,
     about.strategies,
+    about.plugins,
     doctor.doctor,
     about.version,
 )

@@ -26,6 +26,7 @@ from agcd.cli.options import (
     ProjectArgument,
     SetOption,
     TableOption,
+    TrackOption,
     YesOption,
     every_second,
     plain_value,
@@ -155,17 +156,22 @@ def train(
     rendezvous: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where these machines find each other.")
     ] = None,
+    track: TrackOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train the next round of a project; continues what was broken off."""
     from agcd.app.model import train as train_round
     from agcd.app.project import Project
     from agcd.engine import open_engine
+    from agcd.tracking import open_tracking
 
+    tracking = open_tracking(track, folder / "track")
     with Project.open(folder) as project:
         project.engine = open_engine(engine, address=address, processes=processes, nodes=nodes, rendezvous=rendezvous)
         done = train_round(
-            project, lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr)
+            project,
+            lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr),
+            track=tracking,
         )
         estimate = None if project.config.n_slots else project.estimated_classes()
     metrics = done.metrics

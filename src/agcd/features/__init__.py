@@ -56,3 +56,14 @@ def open_features(
     if config.cache == "off":
         return rows.OnlineRows(dataset, backbone)
     return rows.open_stored(dataset, backbone, config.views, cache_dir, progress=progress, workers=workers, fill=fill)
+
+
+def features_code(config: BackboneConfig) -> str | None:
+    """A digest of the source of a backbone or an encoder from outside, for keys; None for agcd's own."""
+    from agcd.features.backbones import BACKBONES
+    from agcd.features.text_encoders import ENCODERS
+
+    for registry in (BACKBONES, ENCODERS):
+        if ":" in config.name or (config.name not in registry.built_in and config.name in registry.installed()):
+            return registry.code(config.name)
+    return None

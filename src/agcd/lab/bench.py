@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,20 @@ import numpy as np
 from agcd.config import ROUND_SETTINGS
 from agcd.data.health import describe_health
 from agcd.engine import Engine, open_engine
+from agcd.engine.here import HereEngine
 from agcd.errors import ConfigError, did_you_mean
 from agcd.features import open_features
 from agcd.io import atomic_write
 from agcd.lab.cells import NO_QUERY, Cell, load, records_path, run_base, run_cell
+from agcd.lab.given import name_without_digest
+from agcd.lab.measured import check_metrics, is_measured, measure_cell, with_columns
 from agcd.lab.published import with_preset
 from agcd.lab.results import Record, rounds_table, summary_table, write_results
+from agcd.metrics import METRICS
 from agcd.session import strategy_settings
-from agcd.strategies import list_strategies, select
-from agcd.training import trainer_options
+from agcd.strategies import STRATEGIES, select
+from agcd.tracking import Tracking
+from agcd.training import REGISTRY, trainer_options
 from agcd.types import PoolView
 
 Progress = Callable[[str], None]
@@ -56,8 +61,8 @@ def check_cells(cells: Sequence[Cell]) -> None:
 
 def _dry_run(cell: Cell) -> None:
     """Ask the strategy, with its options, about a pool made up for it: a wrong name or option shows at once."""
-    if ":" not in cell.strategy and cell.strategy not in list_strategies():
-        hint = did_you_mean(cell.strategy, [NO_QUERY, *list_strategies()])
+    if ":" not in cell.strategy and cell.strategy not in STRATEGIES.names():
+        hint = did_you_mean(cell.strategy, [NO_QUERY, *STRATEGIES.names()])
         raise ConfigError(f"Unknown strategy {cell.strategy!r}.{hint}")
     rng = np.random.default_rng(0)
     # 40 rows to choose 5 from and 8 labelled ones, 6 slots of which 3 are old: small, and no part of it is empty.
@@ -67,35 +72,95 @@ def _dry_run(cell: Cell) -> None:
 
 
 def report_bench(
-    cells: Sequence[Cell], out: Path, cache_dir: Path, *, engine: Engine | None = None, progress: Progress = print_now
+    cells: Sequence[Cell],
+    out: Path,
+    cache_dir: Path,
+    *,
+    engine: Engine | None = None,
+    progress: Progress = print_now,
+    track: Tracking | None = None,
+    metrics: Sequence[str] = (),
 ) -> str:
     """Run all cells and write ``results.parquet``, ``results.csv`` and ``results.md`` into ``out``."""
-    records = run_bench(cells, out, cache_dir, engine=engine, progress=progress)
+    records = run_bench(cells, out, cache_dir, engine=engine, progress=progress, track=track, metrics=metrics)
+    return write_report(records, out, check_metrics(metrics))
+
+
+def write_report(records: Sequence[Record], out: Path, more: Sequence[str] = ()) -> str:
+    """Write the records of a benchmark and the tables made of them, with the columns ``more`` of metrics; returns the
+    tables."""
     write_results(records, out)
-    text = summary_table(records) + "\n" + rounds_table(records)
+    text = summary_table(records, more) + "\n" + rounds_table(records)
     with atomic_write(out / "results.md") as aside:
         aside.write_text(text, encoding="utf-8")
     return text
 
 
 def run_bench(
-    cells: Sequence[Cell], out: Path, cache_dir: Path, *, engine: Engine | None = None, progress: Progress = print_now
+    cells: Sequence[Cell],
+    out: Path,
+    cache_dir: Path,
+    *,
+    engine: Engine | None = None,
+    progress: Progress = print_now,
+    track: Tracking | None = None,
+    metrics: Sequence[str] = (),
 ) -> list[Record]:
     """Records of all cells, in the order of ``cells``; what is finished is not run again.
 
-    Features come first, then base models, then rounds, so that no two processes wait for the same one.
+    Features come first, then base models, then rounds, so that no two processes wait for the same one. ``track`` is
+    told of what is trained; ``metrics`` are measured as well, each with columns of its own.
     """
+    check_metrics(metrics)
     engine = engine or open_engine()
     compute_features(cells, cache_dir, engine, progress)
     # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
     todo = [cell for cell in cells if not records_path(cell, out).exists()]
     bases = list({_base_of(cell): cell for cell in todo}.values())
     place = out.absolute(), cache_dir.absolute()  # workers may stand elsewhere
-    names = [f"base: {cell.data} seed {cell.seed}" for cell in bases]
-    wait_for_all(engine.run(run_base, [(cell, *place) for cell in bases]), names, progress)
-    names = [f"rounds: {cell.data} {cell.strategy} seed {cell.seed}" for cell in todo]
-    wait_for_all(engine.run(run_cell, [(cell, *place) for cell in todo]), names, progress)
-    return [record for cell in cells for record in run_cell(cell, out, cache_dir)]
+    names = [f"base: {_title(cell)} seed {cell.seed}" for cell in bases]
+    wait_for_all(_dealt(engine, run_base, bases, *place, track), names, progress)
+    names = [f"rounds: {_title(cell)} {cell.strategy} seed {cell.seed}" for cell in todo]
+    wait_for_all(_dealt(engine, run_cell, todo, *place, track), names, progress)
+    records = [list(map(_with_trainer(cell), run_cell(cell, out, cache_dir))) for cell in cells]
+    if metrics:
+        is_here = any(map(METRICS.is_lent, metrics))
+        new = [cell for cell in cells if not is_measured(cell, out, metrics)]
+        for _ in _dealt(HereEngine() if is_here else engine, measure_cell, new, *place, metrics):
+            pass
+        measured = [measure_cell(cell, out, cache_dir, metrics) for cell in cells]
+        records = [list(map(with_columns, own, measured[i])) for i, own in enumerate(records)]
+    return [record for own in records for record in own]
+
+
+def _with_trainer(cell: Cell) -> Callable[[Record], Record]:
+    title = trainer_title(cell)
+    return lambda record: {"data": cell.data, "trainer": title, **record}
+
+
+def trainer_title(cell: Cell) -> str:
+    """What a table calls the trainer of a cell: its name, and the options that were given to it."""
+    train = cell.config.train
+    options = ", ".join(f"{name}={value}" for name, value in train.options.items())
+    return f"{train.trainer} ({options})" if options else train.trainer
+
+
+def _title(cell: Cell) -> str:
+    """The data and the trainer of a cell, in a line about how far the work has come."""
+    return f"{name_without_digest(cell.data)} {trainer_title(cell)}"
+
+
+def _dealt(engine: Engine, work: Callable[..., Any], cells: Sequence[Cell], *rest: Any) -> Iterator[tuple[int, Any]]:
+    """``work`` on every cell as the engine deals it out, and here where no other process could do it."""
+    for runner, is_lent in ((engine, False), (HereEngine(), True)):
+        own = [i for i, cell in enumerate(cells) if _is_lent(cell) == is_lent]
+        if own:
+            for n, result in runner.run(work, [(cells[i], *rest) for i in own]):
+                yield own[n], result
+
+
+def _is_lent(cell: Cell) -> bool:
+    return STRATEGIES.is_lent(cell.strategy) or REGISTRY.is_lent(cell.config.train.trainer)
 
 
 def compute_features(cells: Sequence[Cell], cache_dir: Path, engine: Engine, progress: Progress) -> None:
