@@ -128,7 +128,7 @@ class Registry(Generic[T]):
                     self.load(point.value)
                 except ConfigError as error:
                     words = str(error)
-            package = f"{point.dist.name} {point.dist.version}" if point.dist else "?"
+            package = f"{point.dist.name} {point.dist.version}" if point.dist else ""
             found.append(Installed(name, point.value, package, words))
         return found
 
