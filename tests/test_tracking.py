@@ -11,7 +11,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from agcd.cli import app
 from agcd.errors import ConfigError, InstallError
 from agcd.lab.bench import make_cells, run_bench
 from agcd.run_store import NumberedRuns
@@ -19,6 +21,7 @@ from agcd.session import Session
 from agcd.tracking import Tracking, open_tracking
 from agcd.training.loop import read_log
 from support.blobs import FAST, fast_config, make_blobs
+from support.projects import make_project
 from support.training_jobs import Killed, killer
 
 HEARD: list[tuple[Any, ...]] = []
@@ -170,6 +173,30 @@ def test_a_benchmark_tells_its_runs_and_the_rounds_of_its_cells(tmp_path: Path) 
     HEARD.clear()
     run_bench(cells, tmp_path / "out", tmp_path, progress=lambda line: None, track=track)
     assert not HEARD
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_commands_that_train_tell_a_tracker(tmp_path: Path) -> None:
+    small = [f"--set=train.{name}={value}" for name, value in {**FAST, "base_epochs": 2, "round_epochs": 1}.items()]
+    grid = ["--data", "toy", "--seeds", "1", *small, "--cache", str(tmp_path / "cache")]
+    track = ["--track", f"{__name__}:Recorder"]
+    bench = ["bench", "run", *grid, "--strategies", "random", "--rounds", "1", "--budget", "4", "--metrics", "nmi"]
+    done = CliRunner().invoke(app, [*bench, *track, "--out", str(tmp_path / "bench")])
+    assert done.exit_code == 0, done.output
+    assert "| nmi |" in done.stdout
+    assert [event[0] for event in HEARD].count("start") == 3
+    HEARD.clear()
+    table = ["paper", "table", "main", "--quick", *grid, "--set", "query.rounds=1"]
+    done = CliRunner().invoke(app, [*table, *track, "--out", str(tmp_path / "paper")])
+    assert done.exit_code == 0, done.output
+    assert any(event[0] == "start" and event[1].startswith("toy none seed 0") for event in HEARD)
+    HEARD.clear()
+    with make_project(tmp_path / "made") as project:
+        folder = project.folder
+    done = CliRunner().invoke(app, ["train", str(folder), *track])
+    assert done.exit_code == 0, done.output
+    assert HEARD[0][1].startswith("round 0 ")
+    assert heard_steps()[0] == 0
 
 
 def test_a_missing_or_unknown_tracker_is_told_before_anything_runs(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
 import re
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,8 @@ SETTINGS: dict[str, Any] = {"train": {**FAST, "base_epochs": 2, "round_epochs": 
 
 
 def run(folder: Path, *args: Any, **more: Any) -> pd.DataFrame:
-    given = {"seeds": 1, "budget": 4, "rounds": 1, "settings": SETTINGS, "jobs": 1, "progress": False} | more
-    return agcd.run_experiment(*args, cache=folder / "cache", **{"out": folder / "out", **given})
+    given: dict[str, Any] = {"seeds": 1, "budget": 4, "rounds": 1, "settings": SETTINGS, "jobs": 1, "progress": False}
+    return agcd.run_experiment(*args, cache=folder / "cache", **{"out": folder / "out", **given, **more})
 
 
 def picker(step: int) -> Callable[..., IntArray]:
@@ -199,9 +202,24 @@ def test_a_data_set_goes_in_whole_and_equal_ones_share_their_cells(tmp_path: Pat
     assert run(tmp_path, (x, y, x[::3], y[::3]), "none")["on_test"].all()
 
 
+def test_rows_without_a_label_are_learned_from_and_never_asked_about(tmp_path: Path) -> None:
+    x, y = blobs()
+    unknown = np.arange(120) % 3 == 0
+    asked: list[int] = []
+
+    def last(view: Any, budget: int, rng: Any) -> IntArray:
+        asked.extend(view.rows.tolist())
+        rows: IntArray = view.rows[-budget:]
+        return rows
+
+    frame = run(tmp_path, (x, np.where(unknown, "", y)), last, rounds=2)
+    assert not set(asked) & set(np.flatnonzero(unknown).tolist())
+    assert frame["n_queried"].tolist() == [0, 4, 8]
+
+
 def test_pandas_and_workers_that_cannot_start_are_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match="give jobs=1"), experiment._explained():
-        raise experiment.BrokenProcessPool
+        raise BrokenProcessPool
     monkeypatch.setattr(experiment, "parent_process", lambda: object())
     with pytest.raises(ConfigError, match="if __name__ == '__main__'"):
         agcd.run_experiment("toy", "random")
@@ -216,3 +234,24 @@ def test_an_engine_that_stays_here_gives_the_threads_back() -> None:
     before = torch.get_num_threads()
     assert list(HereEngine().run(lambda n: (n, torch.get_num_threads()), [(5,), (6,)])) == [(0, (5, 1)), (1, (6, 1))]
     assert torch.get_num_threads() == before
+
+
+def signature_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def test_the_examples_of_the_documentation_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGCD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {"__name__": "__main__"})
+    assert "least_sure" in capsys.readouterr().out
+    for function in (agcd.run_experiment, agcd.summarise):
+        plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature_of(function)]
+        words = f"{function.__name__}{inspect.Signature(plain)} -> pandas.DataFrame".replace("'", '"')
+        assert words in " ".join(page.split())
+    results = doctest.testmod(experiment)
+    assert (results.attempted, results.failed) == (5, 0)

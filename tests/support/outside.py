@@ -56,7 +56,9 @@ def new_process(folder: Path) -> Iterator[None]:
 def contributing_example(first_words: str) -> str:
     """The example of CONTRIBUTING.md that begins so, as it stands there."""
     page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    found = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if code.startswith(first_words)]
+    found: list[str] = [
+        code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if code.startswith(first_words)
+    ]
     assert len(found) == 1, f"{len(found)} examples of CONTRIBUTING.md begin with {first_words!r}"
     return found[0]
 
