@@ -208,11 +208,13 @@ def test_rows_without_a_label_are_learned_from_and_never_asked_about(tmp_path: P
     asked: list[int] = []
 
     def last(view: Any, budget: int, rng: Any) -> IntArray:
-        asked.extend(view.rows.tolist())
+        if view.rows[-1] >= 100:  # not the pool that is made up to try a strategy
+            asked.extend(view.rows.tolist())
         rows: IntArray = view.rows[-budget:]
         return rows
 
     frame = run(tmp_path, (x, np.where(unknown, "", y)), last, rounds=2)
+    assert asked
     assert not set(asked) & set(np.flatnonzero(unknown).tolist())
     assert frame["n_queried"].tolist() == [0, 4, 8]
 
