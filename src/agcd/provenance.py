@@ -189,6 +189,8 @@ def _parts(value: Any) -> list[Any] | None:
         return [value.__func__, value.__self__]
     if isinstance(value, staticmethod | classmethod):
         return [value.__func__]
+    if isinstance(value, property):
+        return [value.fget, value.fset, value.fdel]
     if isinstance(value, FunctionType):
         return _parts_of_function(value)
     if isinstance(value, type):

@@ -139,6 +139,8 @@ def test_a_summary_has_means_and_deviations_by_data_trainer_and_strategy(tmp_pat
         assert last.loc[("toy", "simgcd", name), "All"] == shown
         assert agcd.summarise(frame, by_round=True).loc[("toy", "simgcd", name), "round 1"] == shown
     assert re.fullmatch(r"0\.\d\d ± 0\.\d\d", last["nmi"].iloc[0])
+    nothing_old = run(tmp_path, "toy", "none", label_ratio=0.0)
+    assert agcd.summarise(nothing_old)["Old"].tolist() == ["–"], "there is no figure, and it is not called nan"
 
 
 def test_a_metric_adds_columns_and_an_edited_one_measures_without_training(tmp_path: Path) -> None:
@@ -169,6 +171,7 @@ def clashing(prediction: Prediction, y_class: IntArray, n_old: int) -> dict[str,
         ("toy", {"strategies": [picker(1), picker(2)]}, ConfigError, "Two are called 'pick': name each"),
         ("toy", {"strategies": {"margin": picker(1)}}, ConfigError, "There is a strategy 'margin' already"),
         ("toy", {"trainers": ["simgdc"]}, ConfigError, "Did you mean 'simgcd'"),
+        ("toy", {"trainers": ["simgcd", {"trainer": "simgcd", "lr": 0.2}]}, ConfigError, "Two are called 'simgcd'"),
         ("toy", {"trainers": {"x": {"lr": 1}}}, ConfigError, "without 'trainer'"),
         ("toy", {"metrics": ["nmy"]}, ConfigError, "Unknown metric 'nmy'. Did you mean 'nmi'"),
         ("toy", {"metrics": [lambda p, y, n: 1.0]}, ConfigError, "gave a float; numbers by name of column"),

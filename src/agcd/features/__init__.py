@@ -63,7 +63,8 @@ def features_code(config: BackboneConfig) -> str | None:
     from agcd.features.backbones import BACKBONES
     from agcd.features.text_encoders import ENCODERS
 
-    for registry in (BACKBONES, ENCODERS):
-        if ":" in config.name or (config.name not in registry.built_in and config.name in registry.installed()):
-            return registry.code(config.name)
-    return None
+    name, registries = config.name, (BACKBONES, ENCODERS)
+    if any(name in registry.built_in for registry in registries):
+        return None
+    found = next((registry for registry in registries if ":" in name or name in registry.installed()), None)
+    return None if found is None else found.code(name)

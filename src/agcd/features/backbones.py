@@ -265,7 +265,9 @@ def _from_outside(config: BackboneConfig) -> tuple[Cut, str, Pixels]:
         parts.prefix.eval().requires_grad_(False)
     pixels = _triple(made, "mean", IMAGENET_MEAN), _triple(made, "std", IMAGENET_STD)
     state = [*parts.prefix.state_dict().items(), *parts.tail.state_dict().items()]
-    numbers = digest([[name, digest_bytes(value.cpu().contiguous().numpy().tobytes())] for name, value in state])
+    numbers = [
+        [name, digest_bytes(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)] for name, value in state
+    ]
     return parts, digest([numbers, BACKBONES.code(config.name)]), pixels
 
 

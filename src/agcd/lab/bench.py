@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,8 @@ def run_bench(
     compute_features(cells, cache_dir, engine, progress)
     # Finished cells are not counted: they take no time, and the estimate of what is left would be far too low.
     todo = [cell for cell in cells if not records_path(cell, out).exists()]
-    bases = list({_base_of(cell): cell for cell in todo}.values())
+    # Whatever asks later plays no part in a base, also if only this process has it.
+    bases = list({_base_of(cell): replace(cell, strategy=NO_QUERY) for cell in todo}.values())
     place = out.absolute(), cache_dir.absolute()  # workers may stand elsewhere
     names = [f"base: {_title(cell)} seed {cell.seed}" for cell in bases]
     wait_for_all(_dealt(engine, run_base, bases, *place, track), names, progress)
@@ -128,8 +130,8 @@ def run_bench(
         new = [cell for cell in cells if not is_measured(cell, out, metrics)]
         for _ in _dealt(HereEngine() if is_here else engine, measure_cell, new, *place, metrics):
             pass
-        measured = [measure_cell(cell, out, cache_dir, metrics) for cell in cells]
-        records = [list(map(with_columns, own, measured[i])) for i, own in enumerate(records)]
+        measured = (measure_cell(cell, out, cache_dir, metrics) for cell in cells)
+        records = [list(map(with_columns, *both)) for both in zip(records, measured, strict=True)]
     return [record for own in records for record in own]
 
 

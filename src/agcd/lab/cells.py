@@ -122,7 +122,7 @@ def run_cell(cell: Cell, out: Path, cache_dir: Path, track: Tracking | None = No
     records = [_record(cell, prepared, session, done, query) for done, query in rounds_of(cell, prepared, session)]
     save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
     if track:
-        title = f"{name_of(cell.data)} {cell.strategy} seed {cell.seed} {path.parent.name}"
+        title = f"{name_of(cell.data)} {cell.strategy} seed {cell.seed} {path.parent.name[-8:]}"
         track.tell_all(title, settings_record(cell.config), {record["round"]: record for record in records})
     write_json(path, records)
     return records

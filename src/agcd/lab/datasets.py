@@ -141,8 +141,9 @@ def source_code(spec: str) -> str | None:
 def _outside_source(spec: str) -> str | None:
     """The name of the source from outside that ``spec`` begins with."""
     name = spec.partition("=")[0]
-    is_outside = name not in SOURCES.built_in and (name in SOURCES.installed() or _PLACE_OF_CODE.fullmatch(name))
-    return name if is_outside else None
+    if name in SOURCES.built_in or "/" in name:
+        return None
+    return name if _PLACE_OF_CODE.fullmatch(name) or name in SOURCES.installed() else None
 
 
 def _read(source: str, place: str, cache_dir: Path) -> Dataset:

@@ -160,7 +160,8 @@ def summarise(results: DataFrame, *, by_round: bool = False, metrics: Sequence[s
     import pandas as pd
 
     tables = []
-    for (data, trainer), block in blocks_of(results.to_dict("records")).items():
+    records = results.astype(object).where(results.notna(), None).to_dict("records")
+    for (data, trainer), block in blocks_of(records).items():
         heads = rounds_heads(block) if by_round else summary_heads(metrics)
         lines = rounds_lines(block) if by_round else summary_lines(block, metrics)
         tables.append(pd.DataFrame(lines, columns=heads).assign(data=data, trainer=trainer))
@@ -320,13 +321,16 @@ def _labelled_cells(
     split: dict[str, Any],
 ) -> Iterator[tuple[_Label, Cell]]:
     for own_data, spec in data.items():
+        told: set[str] = set()
         for own_trainer, train in trainers:
             values = with_preset(spec, merged(settings, {"train": train} if train else {}))
+            trainer = own_trainer or trainer_title(Cell(spec, NO_QUERY, 0, values))
+            _refuse_twice(trainer, told)
+            told.add(trainer)
             asked = strategies or {(name := Cell(spec, NO_QUERY, 0, values).config.query.strategy): name}
             for own_strategy, strategy in asked.items():
                 for seed in _seeds(seeds):
-                    cell = Cell(spec, strategy, seed, values, split)
-                    yield _Label(own_data, own_trainer or trainer_title(cell), own_strategy), cell
+                    yield _Label(own_data, trainer, own_strategy), Cell(spec, strategy, seed, values, split)
 
 
 def _seeds(seeds: int | Iterable[int]) -> list[int]:
