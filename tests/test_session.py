@@ -155,9 +155,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     load = Fitted.load
 
-    def spy(path: Path, features: RowFeatures) -> Fitted:
+    def spy(path: Path, *args: Any) -> Fitted:
         names.append(path.parent.name)
-        return load(path, features)
+        return load(path, *args)
 
     monkeypatch.setattr(Fitted, "load", staticmethod(spy))
     return names

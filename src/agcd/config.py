@@ -47,8 +47,9 @@ class BackboneConfig(Settings):
     """How much of the network is trained; 0 = nothing but a small adapter on its pooled features: many times faster."""
     views: int = Field(4, ge=1, le=256)
     cache: Literal["store", "off"] = "store"
-    runner: Literal["torch", "onnx"] = "torch"
-    """What computes features for a store: onnxruntime is faster for convolutional networks on a CPU."""
+    runner: Literal["auto", "torch", "onnx"] = "auto"
+    """What computes features for a store; auto: onnxruntime for convolutional networks on a CPU, where it is installed,
+    as it is faster there, else torch."""
     dropout: float = Field(0.2, ge=0.0, lt=1.0)
     """Feature-space (Gaussian) dropout: what makes two views of an embedding differ."""
 

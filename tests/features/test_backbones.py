@@ -17,15 +17,20 @@ import torch
 from torch import Tensor, nn
 
 from agcd.config import BackboneConfig
+from agcd.data.folder import from_folder
 from agcd.errors import AgcdError, ConfigError, WeightsError
+from agcd.features import open_features
 from agcd.features import weights as weights_module
 from agcd.features.backbones import Backbone, crops_per_pass, load_backbone, mixed_precision
 from agcd.features.cuts import cut
+from agcd.features.onnx_graph import has_onnx
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.weights import LITE0_FILE, LITE0_PACKAGE, load_weights
 
 timm = import_timm()
 from timm.models.vision_transformer import VisionTransformer  # noqa: E402
+
+from support.datasets import toy_images  # noqa: E402
 
 TINY = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 3, "num_heads": 2, "num_classes": 0}
 
@@ -225,7 +230,7 @@ def test_onnxruntime_computes_the_same_prefix_and_travels_with_its_backbone() ->
     for name in ("onnx", "onnxruntime", "onnxscript"):
         pytest.importorskip(name)
     config = BackboneConfig(name="toy_conv", image_size=32)
-    plain, other = load_backbone(config), load_backbone(config.model_copy(update={"runner": "onnx"}))
+    plain, other = (load_backbone(config.model_copy(update={"runner": runner})) for runner in ("torch", "onnx"))
     images = crops(9, 32)
     expected, run = plain.opened()(images), other.opened()
     assert torch.equal(expected, plain.prefix(images))
@@ -233,6 +238,30 @@ def test_onnxruntime_computes_the_same_prefix_and_travels_with_its_backbone() ->
     assert plain.fingerprint != other.fingerprint, "other last bits, another store"
     assert torch.equal(deepcopy(other).opened()(images), run(images))
     assert run(images[:0]).shape == (0, *plain.token_shape)
+
+
+def test_where_nobody_chose_onnxruntime_computes_convolutions_if_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config, runners = BackboneConfig(name="toy_conv", image_size=32), ("torch", "onnx")
+    torchs, onnxs = (load_backbone(config.model_copy(update={"runner": runner})) for runner in runners)
+    assert load_backbone(BackboneConfig(name="toy", image_size=32)).runner == "torch", "a transformer"
+    found = load_backbone(config)
+    assert found.fingerprint == (onnxs if has_onnx() else torchs).fingerprint
+    monkeypatch.setattr("agcd.features.backbones.has_onnx", lambda: False)
+    without = load_backbone(config)
+    assert without.fingerprint == torchs.fingerprint
+    others = {(other.made_on, other.runner) for other in without.elsewhere()}
+    assert others == {("cpu", "onnx"), ("cuda", "torch"), ("mps", "torch")}
+    assert onnxs.fingerprint in {other.fingerprint for other in without.elsewhere()}
+    assert onnxs.fingerprint not in {other.fingerprint for other in torchs.elsewhere()}, "somebody chose"
+
+
+def test_a_store_that_another_runner_has_filled_is_read(tmp_path: Path) -> None:
+    images = from_folder(toy_images(tmp_path / "images", n_classes=2, n_per_class=2))
+    config = BackboneConfig(name="toy_conv", image_size=32, views=2)
+    filled = open_features(images, config.model_copy(update={"runner": "torch"}), tmp_path, workers=0)
+    assert open_features(images, config, tmp_path, workers=0).fingerprint == filled.fingerprint
 
 
 def test_a_missing_onnxruntime_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

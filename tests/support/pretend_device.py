@@ -22,6 +22,8 @@ from torch.utils import _pytree as pytree
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
+from agcd.features import products
+
 NAME = "pretend"
 _MAY_MIX = {"aten::_to_copy", "aten::copy_"}
 _WAITS = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::is_nonzero", "aten::masked_select"}
@@ -227,7 +229,10 @@ DEVICE = torch.device(NAME, 0)
 
 @contextmanager
 def pretend_device() -> Iterator[Traffic]:
-    """The device, for this thread and those that it starts, with nothing counted yet and no limit."""
+    """The device, for this thread and those that it starts, with nothing counted yet and no limit.
+
+    Products are those of one library on both sides meanwhile, so that results can be equal.
+    """
     TRAFFIC.__init__()  # type: ignore[misc]
     run = threading.Thread.run
 
@@ -235,7 +240,8 @@ def pretend_device() -> Iterator[Traffic]:
         with _Mode():  # type: ignore[no-untyped-call]
             run(thread)
 
-    with _Mode(), patch.object(threading.Thread, "run", run_there):  # type: ignore[no-untyped-call]
+    one_library = patch.object(products, "_HAS_ONE_DNN", False)
+    with _Mode(), patch.object(threading.Thread, "run", run_there), one_library:  # type: ignore[no-untyped-call]
         yield TRAFFIC
 
 

@@ -62,7 +62,8 @@ class Backbone:
     """A network cut in two. Equal fingerprints mean equal cached numbers and equal fresh tails.
 
     On a GPU the prefix runs in mixed precision: there numbers are equal to about three digits, and the last bits may
-    depend on what else is in the pass. So the fingerprint knows the kind of device.
+    depend on what else is in the pass. onnxruntime adds up in another order than torch. So the fingerprint knows the
+    kind of device and the runner.
 
     ``mean`` and ``std`` are for pixels in [0, 1]; ``token_shape`` is the shape of one cached crop and ``dim`` the
     size of the tail's output.
@@ -70,9 +71,13 @@ class Backbone:
 
     name: str
     facts: tuple[Any, ...] = field(repr=False)
-    """What decides the numbers beside the kind of device."""
+    """What decides the numbers beside runner and kind of device."""
     made_on: str
     """The kind of device whose numbers these are."""
+    runner: str
+    """What computes them for a store: torch or onnx."""
+    runners: tuple[str, ...]
+    """On a CPU, all by which they may be computed; elsewhere the first one."""
     mean: Triple
     std: Triple
     view_spec: ViewSpec
@@ -90,13 +95,18 @@ class Backbone:
 
     @cached_property
     def fingerprint(self) -> str:
-        return digest([*self.facts, *_PLACE_FACTS.get(self.made_on, [self.made_on])])
+        runner = [] if self.runner == "torch" else [self.runner]
+        step = crops_per_pass(self.image_size)
+        steps = [] if step == _CROPS_PER_PASS else [step]
+        return digest([*self.facts, *runner, *steps, *_PLACE_FACTS.get(self.made_on, [self.made_on])])
 
     def elsewhere(self) -> Iterator[Backbone]:
-        """The same network as other kinds of devices compute it: what they have stored can be read, not added to."""
+        """The same network as other kinds of devices compute it, and, where nobody chose one, another runner: what they
+        have stored can be read, not added to."""
         for kind in _PLACE_FACTS:
-            if kind != self.made_on:
-                yield replace(self, made_on=kind)
+            for runner in self.runners if kind == "cpu" else self.runners[:1]:
+                if (kind, runner) != (self.made_on, self.runner):
+                    yield replace(self, made_on=kind, runner=runner)
 
     @property
     def image_size(self) -> int:
@@ -111,7 +121,7 @@ class Backbone:
 
         It cannot be sent to other processes, a backbone can.
         """
-        if self.config.runner == "torch" or self.device.type != "cpu":
+        if self.runner == "torch" or self.device.type != "cpu":
             return self.prefix
         run = one_core_session(self._graph)
         return lambda crops: self._in_passes(run, crops)
@@ -120,7 +130,12 @@ class Backbone:
     def _graph(self) -> bytes:
         """The prefix as an ONNX file; it takes seconds to write, so only those who fill a store do."""
         crops = torch.zeros(2, self.image_size, self.image_size, 3, dtype=torch.uint8)
-        graph = to_onnx(_FromPixels(self.network, self.mean, self.std), crops, "crops")
+        network = deepcopy(self.network)
+        layer: Any
+        for layer in network.modules():
+            if hasattr(layer, "inplace"):  # the graph is the same, and takes half the time to write
+                layer.inplace = False
+        graph = to_onnx(_FromPixels(network, self.mean, self.std), crops, "crops")
         content: bytes = graph.SerializeToString()
         return content
 
@@ -211,15 +226,15 @@ def load_backbone(config: BackboneConfig, device: str = "auto") -> Backbone:
     log.info("backbone %s: %s", config.name, parts.path)
     place = find_device(device)
     shape, dim = _shapes(parts, config.image_size)
-    facts = [_RULE, config.name, weights, config.image_size, mean, std, parts.path, shape]
-    if config.runner != "torch":  # its sums run in another order
-        facts.append(config.runner)
-    if (step := crops_per_pass(config.image_size)) != _CROPS_PER_PASS:
-        facts.append(step)
+    # Of a network from outside nobody knows whether ONNX can say it.
+    unchosen = "torch" if config.runner == "auto" and is_from_outside(config.name) else config.runner
+    runners = _runners(unchosen, parts.prefix)
     return Backbone(
         name=config.name,
-        facts=tuple(facts),
+        facts=(_RULE, config.name, weights, config.image_size, mean, std, parts.path, shape),
         made_on=place.type,
+        runner=runners[-1] if place.type == "cpu" and has_onnx() else runners[0],
+        runners=runners,
         mean=mean,
         std=std,
         view_spec=ViewSpec(config.image_size),
@@ -274,6 +289,15 @@ def _from_outside(config: BackboneConfig) -> tuple[Cut, str, Pixels]:
 def _triple(made: object, name: str, otherwise: Triple) -> Triple:
     red, green, blue = map(float, getattr(made, name, otherwise))
     return red, green, blue
+
+
+def _runners(chosen: str, prefix: nn.Module) -> tuple[str, ...]:
+    """What may compute the prefix on a CPU, the fastest last: where nobody chose, onnxruntime is for convolutions."""
+    if chosen != "auto":
+        return (chosen,)
+    layers = [layer for layer in prefix.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+    is_convolutional = sum(isinstance(layer, nn.Conv2d) for layer in layers) > len(layers) / 2
+    return ("torch", "onnx") if is_convolutional else ("torch",)
 
 
 class _FromPixels(nn.Module):

@@ -155,15 +155,16 @@ def _spec(backbone: Backbone) -> dict[str, Any]:
 
 
 def _made_elsewhere(backbone: Backbone, wanted: Sequence[tuple[str, Path, int]], cache_dir: Path) -> Backbone | None:
-    """The backbone as another kind of device computes it, where that has left all that is wanted and this one has not.
+    """The backbone as another kind of device or another runner computes it, where that has left all that is wanted and
+    this one has not.
 
-    So a cache that was filled on a machine with a GPU is read on one without.
+    So a cache that was filled on a machine with a GPU, or without onnxruntime, is read on any.
     """
     if not _lacks(backbone, wanted, cache_dir):
         return None
     for other in backbone.elsewhere():
         if not _lacks(other, wanted, cache_dir):
-            log.info("features are read that were computed on %s", other.made_on)
+            log.info("features are read that were computed on %s by %s", other.made_on, other.runner)
             return other
     return None
 
@@ -292,6 +293,7 @@ def describe(features: RowFeatures, folder: Path) -> None:
         facts |= {
             "backbone": config.model_copy(update={"weights": weights}).model_dump(mode="json"),
             "made_on": features._backbone.made_on,
+            "runner": features._backbone.runner,
             "store": str(features._store.folder.resolve()),
             "n_views": features.n_views,
             "keys": features._keys,
@@ -320,7 +322,7 @@ def _reopen_stored(facts: dict[str, Any]) -> StoredRows:
     is_test, unknown = np.array(facts["is_test"], dtype=bool), np.full(len(facts["keys"]), UNLABELLED, dtype=np.int64)
     dataset = Dataset("reopened", (), unknown, is_test, tuple(facts["keys"]))
     backbone = load_backbone(BackboneConfig.model_validate(facts["backbone"]), "cpu")
-    backbone = replace(backbone, made_on=facts["made_on"])
+    backbone = replace(backbone, made_on=facts["made_on"], runner=facts["runner"])
     folder = Path(facts["store"])
     try:
         made = read_json(folder / "spec.json")

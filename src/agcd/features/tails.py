@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from agcd.features.fused import attend, clipped_mean
+from agcd.features.products import Linear, linear, with_our_products
 
 ADAPTER_SEED = 20240229
 """A constant, so that every ``new_tail`` of every process starts from the same weights."""
@@ -36,7 +37,7 @@ class ExactClassTokenTail(nn.Module):
 
     def __init__(self, block: nn.Module, final_norm: nn.Module) -> None:
         super().__init__()
-        self.block: Any = deepcopy(block)
+        self.block: Any = with_our_products(deepcopy(block))
         self.norm = deepcopy(final_norm).requires_grad_(False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -53,7 +54,7 @@ class ExactClassTokenTail(nn.Module):
         heads, size, width = attn.num_heads, attn.head_dim, x_hat.shape[2]
         w_q, w_k, w_v = attn.qkv.weight.view(3, heads * size, width)
         b_q, _, b_v = (None, None, None) if attn.qkv.bias is None else attn.qkv.bias.view(3, heads * size)
-        q = F.linear(norm.weight * x_hat[:, 0].float() + norm.bias, w_q, b_q) * attn.scale
+        q = linear(norm.weight * x_hat[:, 0].float() + norm.bias, w_q, b_q) * attn.scale
         # γ goes into the weights, which are smaller than the n × heads × d numbers they act on
         u = torch.bmm(q.view(-1, heads, size).transpose(0, 1), (w_k * norm.weight).view(heads, size, width))
         mix = attend(u.transpose(0, 1), x_hat)
@@ -72,7 +73,7 @@ class ClassTokenTail(nn.Module):
 
     def __init__(self, block: nn.Module, final_norm: nn.Module) -> None:
         super().__init__()
-        self.block: Any = deepcopy(block)
+        self.block: Any = with_our_products(deepcopy(block))
         self.norm = deepcopy(final_norm).requires_grad_(False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -89,8 +90,8 @@ class ClassTokenTail(nn.Module):
         split = attn.num_heads * attn.head_dim
         bias = (None, None) if attn.qkv.bias is None else attn.qkv.bias.split([split, 2 * split])
         w_q, w_kv = attn.qkv.weight.split([split, 2 * split])
-        q = F.linear(y[:, :1], w_q, bias[0]).view(n, 1, attn.num_heads, attn.head_dim).transpose(1, 2)
-        kv = F.linear(y, w_kv, bias[1]).view(n, n_tokens, 2, attn.num_heads, attn.head_dim)
+        q = linear(y[:, :1], w_q, bias[0]).view(n, 1, attn.num_heads, attn.head_dim).transpose(1, 2)
+        kv = linear(y, w_kv, bias[1]).view(n, n_tokens, 2, attn.num_heads, attn.head_dim)
         k, v = kv.permute(2, 0, 3, 1, 4).unbind(0)
         mixed = F.scaled_dot_product_attention(attn.q_norm(q), attn.k_norm(k), v, scale=attn.scale)
         projected: Tensor = attn.proj(attn.norm(mixed.transpose(1, 2).reshape(n, split)))
@@ -102,7 +103,7 @@ class BlocksTail(nn.Module):
 
     def __init__(self, blocks: nn.Module, norm: nn.Module, head: nn.Module) -> None:
         super().__init__()
-        self.blocks = deepcopy(blocks)
+        self.blocks = with_our_products(deepcopy(blocks))
         self.norm = deepcopy(norm).requires_grad_(False)
         self.head = deepcopy(head).requires_grad_(False)
 
@@ -137,7 +138,7 @@ class PointwiseConvTail(nn.Module):
         top = _clipped_at(self.act)
         if top is not None:
             return clipped_mean(tokens, weight, bias, top)
-        features: Tensor = self.act(F.linear(tokens.float(), weight, bias)).mean(1)
+        features: Tensor = self.act(linear(tokens.float(), weight, bias)).mean(1)
         return features
 
 
@@ -155,8 +156,8 @@ class ResidualAdapter(nn.Module):
         self.noise = (dropout / (1 - dropout)) ** 0.5
         self.draw: Callable[[Tensor], Tensor] = torch.randn_like
         """Standard normal numbers in the shape of an input; processes that share a batch share one draw as well."""
-        self.fc1 = nn.Linear(dim, hidden)
-        self.fc2 = nn.Linear(hidden, dim)
+        self.fc1 = Linear(dim, hidden)
+        self.fc2 = Linear(hidden, dim)
         draw = torch.Generator().manual_seed(ADAPTER_SEED)
         nn.init.trunc_normal_(self.fc1.weight, std=dim**-0.5, generator=draw)
         for zeroed in (self.fc1.bias, self.fc2.weight, self.fc2.bias):

@@ -116,6 +116,8 @@ def settings_record(config: Config) -> dict[str, Any]:
         "query": _unused(config.query, "stability", "one_by_one"),
     }
     record = config.model_dump(mode="json", exclude={"train": True, "device": True, **later})
+    if config.backbone.runner == "auto":  # the default before it; who computed features is told by their fingerprint
+        record["backbone"]["runner"] = "torch"
     return record | {"train": train_record(config.train)}
 
 

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from agcd.features.products import Linear, linear
+
 HeadKind = Literal["cosine", "linear"]
 """``cosine``: logits are cosines to the prototypes. ``linear``: inner products with them as they are, plus biases."""
 
@@ -64,7 +66,7 @@ class DiscoveryModel(nn.Module):
             torch.manual_seed(seed)
             self.prototypes = nn.Parameter(torch.empty(n_slots, dim).uniform_(-1, 1) / math.sqrt(dim))
             self.projector = nn.Sequential(
-                nn.Linear(dim, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, out)
+                Linear(dim, width), nn.GELU(), Linear(width, width), nn.GELU(), Linear(width, out)
             )
             for layer in self.projector:
                 if isinstance(layer, nn.Linear):
@@ -102,9 +104,9 @@ class DiscoveryModel(nn.Module):
             with torch.autocast(kind, enabled=False):
                 return self.classify(features)
         if self.kind == "cosine":
-            logits = F.linear(features, F.normalize(self.prototypes, dim=1))
+            logits = linear(features, F.normalize(self.prototypes, dim=1))
         else:
-            logits = F.linear(features, self.prototypes, self.biases)
+            logits = linear(features, self.prototypes, self.biases)
         return logits if self.unused is None else logits.masked_fill(self.unused, UNUSED_LOGIT)
 
     @torch.no_grad()

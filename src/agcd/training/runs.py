@@ -365,8 +365,8 @@ def make_optimiser(model: DiscoveryModel, config: TrainConfig) -> torch.optim.SG
     vectors = [p for p in model.trainable() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     optimiser = torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=True)
-    # The fused step wants a momentum for all parameters or for none, and no loss of GCD or μGCD reaches all of them. What
-    # it makes by itself holds anything if the first gradients overflow, as they do where float16 begins.
+    # The fused step wants a momentum for all parameters or for none, and no loss of GCD or μGCD reaches all of them.
+    # What it makes by itself holds anything if the first gradients overflow, as they do where float16 begins.
     for parameter in model.trainable():
         optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
     return optimiser

@@ -115,7 +115,7 @@ def test_a_checkpoint_of_one_device_goes_on_on_the_other(name: str, tmp_path: Pa
 @every_trainer
 def test_a_session_asks_the_same_questions_and_loads_its_model_to_the_device(name: str, tmp_path: Path) -> None:
     blobs = make_blobs()
-    asked = []
+    asked: list[Any] = []
     for place in ("cpu", NAME):
         config = config_of(name).model_copy(update={"device": place})
         session = Session(blobs.features, blobs.labels, config, 6, NumberedRuns(tmp_path / place))
