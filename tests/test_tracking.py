@@ -213,6 +213,11 @@ def test_a_missing_or_unknown_tracker_is_told_before_anything_runs(
 # ------------------------------------------------------------------------------------ those of agcd
 
 
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What agcd has to say about a tracker; what the tracker itself logs does not count."""
+    return [record.getMessage() for record in caplog.records if record.name == "agcd"]
+
+
 def tell_twice(tracking: Tracking) -> None:
     """A run that was broken off after step 1, and told again by the process that went on."""
     settings = {"train": {"lr": 0.1}, "seed": 3}
@@ -226,7 +231,7 @@ def tell_twice(tracking: Tracking) -> None:
 def test_tensorboard_reads_what_was_told_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     tell_twice(Tracking("tensorboard", tmp_path))
-    assert not caplog.records
+    assert not complaints(caplog)
     assert sorted(folder.name for folder in (tmp_path / "tensorboard").iterdir()) == ["run-a", "run-b"]
     events = reader.EventAccumulator(str(tmp_path / "tensorboard" / "run-a")).Reload()
     assert [(event.step, round(event.value, 3)) for event in events.Scalars("loss")] == [
@@ -247,7 +252,7 @@ def test_mlflow_keeps_one_run_with_every_step_once(
     except ModuleNotFoundError:
         MlflowClient = stand_in_for_mlflow(monkeypatch)
     tell_twice(Tracking("mlflow", tmp_path))
-    assert not caplog.records
+    assert not complaints(caplog)
     client = MlflowClient((tmp_path / "mlruns").as_uri())
     runs = {run.info.run_name: run for run in client.search_runs([client.get_experiment_by_name("agcd").experiment_id])}
     assert set(runs) == {"run a", "run b"}
@@ -359,5 +364,5 @@ def test_wandb_writes_every_step_once_where_it_is_installed(
     pytest.importorskip("wandb")
     monkeypatch.delenv("WANDB_MODE", raising=False)
     tell_twice(Tracking("wandb", tmp_path))
-    assert not caplog.records
+    assert not complaints(caplog)
     assert len(list((tmp_path / "wandb").glob("offline-run-*"))) == 2
