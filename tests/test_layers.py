@@ -16,7 +16,7 @@ import agcd
 ROOT = Path(agcd.__file__).parent
 LIBRARY: list[set[str]] = [
     {"types", "errors", "rng", "processes"},
-    {"io", "arrays", "assignment", "words"},
+    {"io", "arrays", "assignment", "words", "overrides"},
     {"provenance", "known_weights", "fetch_weights"},
     {"config", "plugins", "propagation", "herding", "mapping", "layout", "plotting", "evidence", "run_files"},
     {"beliefs", "accuracy"},
@@ -25,7 +25,7 @@ LIBRARY: list[set[str]] = [
     {"data", "metrics", "strategies"},
     {"features"},
     {"training"},
-    {"run_store", "engine"},
+    {"run_store", "engine", "tracking"},
     {"session", "report"},
     {"estimator"},
     {"api"},
@@ -51,17 +51,18 @@ APP: list[set[str]] = [
     {"web"},
 ]
 LAB: list[set[str]] = [
-    {"published", "results", "evaluator"},
-    {"datasets", "starts"},
+    {"published", "given", "evaluator"},
+    {"datasets", "starts", "results"},
     {"cells"},
-    {"bench", "finished", "frozen"},
-    {"accuracy", "ask", "paper", "demo", "person"},
+    {"measured", "finished", "frozen"},
+    {"bench"},
+    {"accuracy", "ask", "experiment", "paper", "demo", "person"},
     {"beyond"},
 ]
 ROOMS = {"": LIBRARY, "app": APP, "lab": LAB}
 """The parts of each room, the lowest first; parts of one line are siblings."""
 ALLOWED_HOMES = {
-    "torch": {"features", "training", "engine", "run_store", "session", "app/export"},
+    "torch": {"features", "training", "engine", "run_store", "session", "tracking", "app/export"},
     "timm": {"features"},
     "torchvision": {"features"},
     "sqlite3": {"app/store"},

@@ -11,15 +11,21 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 if TYPE_CHECKING:
     from agcd.api import ActiveDiscovery as ActiveDiscovery
+    from agcd.lab.experiment import run_experiment as run_experiment
+    from agcd.lab.experiment import summarise as summarise
 
 __version__ = "0.2.0"
-__all__ = ["ActiveDiscovery", "__version__"]
+__all__ = ["ActiveDiscovery", "__version__", "run_experiment", "summarise"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the estimator only when it is wanted: torch takes seconds."""
+    """Load what needs torch only when it is wanted: that takes seconds."""
     if name == "ActiveDiscovery":
         from agcd.api import ActiveDiscovery
 
         return ActiveDiscovery
+    if name in ("run_experiment", "summarise"):
+        from agcd.lab import experiment
+
+        return getattr(experiment, name)
     raise AttributeError(f"module 'agcd' has no attribute {name!r}")

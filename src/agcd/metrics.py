@@ -2,9 +2,15 @@
 
 Here, and in ``bench``, the true classes of the pool may be read. Every metric is arrays → dict; a part without any
 samples is NaN, never an error.
+
+A benchmark takes more of them by name (``METRICS``): a metric from outside is a function ``(prediction, y_class, n_old)
+-> {column: number}`` of what the EMA model says about the measured rows and of their true classes, the old ones first.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Real
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -13,8 +19,10 @@ from scipy.special import entr
 
 from agcd.arrays import entropy_of, margin_of, msp_of
 from agcd.assignment import DENSE_CELLS, heaviest_matching, sparse_contingency
+from agcd.errors import ConfigError
 from agcd.mapping import check_pairs, contingency
-from agcd.types import BoolArray, FloatArray, IntArray
+from agcd.plugins import Registry
+from agcd.types import BoolArray, FloatArray, IntArray, Prediction
 
 
 def accuracy(y_class: IntArray, y_slot: IntArray, n_old: int) -> dict[str, float]:
@@ -151,3 +159,38 @@ def confidence(probs: FloatArray, is_new: BoolArray) -> dict[str, float]:
     scores = {"msp": msp_of(probs), "margin": margin_of(probs), "entropy": entropy_of(probs)}
     parts = {"old": ~np.asarray(is_new), "new": np.asarray(is_new)}
     return {f"{n}_{part}": _mean(score[where]) for n, score in scores.items() for part, where in parts.items()}
+
+
+# ---------------------------------------------------------------------------------------------- by name
+
+
+Metric = Callable[[Prediction, IntArray, int], Mapping[str, float]]
+
+
+def nmi(prediction: Prediction, y_class: IntArray, n_old: int) -> dict[str, float]:
+    """Normalised mutual information of predicted slots and true classes, from 0 to 1."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    return {"nmi": float(normalized_mutual_info_score(y_class, prediction.y_slot))}
+
+
+def ari(prediction: Prediction, y_class: IntArray, n_old: int) -> dict[str, float]:
+    """Rand index of predicted slots and true classes, adjusted for chance: 1 where they agree, 0 on average by luck."""
+    from sklearn.metrics import adjusted_rand_score
+
+    return {"ari": float(adjusted_rand_score(y_class, prediction.y_slot))}
+
+
+METRICS: Registry[Metric] = Registry("Metric", "agcd.metrics", {"nmi": nmi, "ari": ari})
+"""Metrics that a benchmark adds to its tables where it is told their names."""
+
+
+def columns_of(name: str, prediction: Prediction, y_class: IntArray, n_old: int) -> dict[str, float]:
+    """What the metric of that name says; anything but numbers by name is refused."""
+    found: object = METRICS.get(name)(prediction, y_class, n_old)
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"Metric {name!r} gave a {type(found).__name__}; numbers by name of column are expected.")
+    for column, value in found.items():
+        if not isinstance(column, str) or not isinstance(value, Real):
+            raise ConfigError(f"Metric {name!r} gave {column!r}: {value!r}; a name and a number are expected.")
+    return {column: float(value) for column, value in found.items()}

@@ -1,8 +1,9 @@
-"""Code from outside: strategies and trainers that are somebody else's, found by name and known by their source.
+"""Code from outside: strategies, trainers and the like that are somebody else's, found by name, known by their source.
 
 A name is one of agcd's own, one that an installed package announces in an entry point group, or
-``package.module:name``. agcd's own come first, so that no package can take a name from them. Keys of results hold a
-digest of code from outside (``agcd.provenance``), since a name alone does not say which version of it ran.
+``package.module:name``; functions and classes that no other process can import may be ``lent`` under a name. agcd's own
+come first, so that no package can take a name from them. Keys of results hold a digest of code from outside
+(``agcd.provenance``), since a name alone does not say which version of it ran.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
 from agcd.errors import ConfigError, did_you_mean
-from agcd.provenance import source_digest
+from agcd.provenance import source_digest, value_digest
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -29,6 +30,22 @@ def place_of(given: Callable[..., Any]) -> str | None:
     for part in (name or "").split("."):
         found = getattr(found, part, None)
     return f"{module}:{name}" if found is given else None
+
+
+def is_importable(given: Callable[..., Any]) -> bool:
+    """Whether another process finds this object by its place: what a script or a notebook defines it does not."""
+    place = place_of(given)
+    return place is not None and not place.startswith("__main__:")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What a package announces: its name, its ``package.module:name``, the package, and in words whether it works."""
+
+    name: str
+    value: str
+    package: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -45,24 +62,51 @@ class Registry(Generic[T]):
     noun: str
     group: str
     built_in: Mapping[str, T]
+    _lent: dict[str, tuple[T, str]] = field(default_factory=dict, repr=False, compare=False)
+    """What this process alone has, by name, with a digest of it."""
+
+    @contextmanager
+    def lent(self, things: Mapping[str, T]) -> Iterator[None]:
+        """Have these found under these names, for a while and in this process alone."""
+        for name in things:
+            if name in self.built_in or name in self._lent:
+                raise ConfigError(f"There is a {self.noun.lower()} {name!r} already: give yours another name.")
+        # One digest for as long as it is lent: of some things it is another one each time.
+        self._lent.update({name: (thing, value_digest(thing)) for name, thing in things.items()})
+        try:
+            yield
+        finally:
+            for name in things:
+                del self._lent[name]
+
+    def is_lent(self, name: str) -> bool:
+        """Whether only this process knows what the name means."""
+        return name in self._lent
+
+    def names(self) -> list[str]:
+        """Every name but those with a colon: agcd's own first."""
+        return list(dict.fromkeys([*self.built_in, *self._lent, *sorted(self.installed())]))
 
     def get(self, name: str | T) -> T:
         """What has this name, or what was given in its place; a name that nothing has is one sentence."""
         if not isinstance(name, str):
             return name
-        return self.built_in[name] if name in self.built_in else self.load(self._value(name))
+        if name in self.built_in:
+            return self.built_in[name]
+        return self._lent[name][0] if name in self._lent else self.load(self._value(name))
 
     def code(self, name: str | T) -> str | None:
         """A digest of the source of what has this name; None for agcd's own, whose version is that of agcd.
 
-        What was given in place of a name and has none has a digest that never comes again: its source does not say
-        what it has enclosed.
+        What no other process could import is known by what it does and encloses (``value_digest``).
         """
         if not isinstance(name, str):
             place = place_of(name)
-            return uuid.uuid4().hex if place is None else self.code(place)
+            return self.code(place) if place and is_importable(name) else value_digest(name)
         if name in self.built_in:
             return None
+        if name in self._lent:
+            return self._lent[name][1]
         value = self._value(name)
         found, module = self.load(value), value.partition(":")[0]
         defined = found if inspect.isclass(found) or inspect.isroutine(found) else type(found)
@@ -71,6 +115,22 @@ class Registry(Generic[T]):
     def installed(self) -> dict[str, EntryPoint]:
         """What installed packages announce, by name."""
         return {point.name: point for point in entry_points(group=self.group)}
+
+    def describe_installed(self) -> list[Installed]:
+        """What installed packages announce, each loaded to see whether it can be."""
+        found = []
+        for name, point in sorted(self.installed().items()):
+            words = "ok"
+            if name in self.built_in:
+                words = "not reachable: agcd has its own of this name"
+            else:
+                try:
+                    self.load(point.value)
+                except ConfigError as error:
+                    words = str(error)
+            package = f"{point.dist.name} {point.dist.version}" if point.dist else ""
+            found.append(Installed(name, point.value, package, words))
+        return found
 
     def load(self, value: str) -> T:
         """What ``package.module:name`` means."""
@@ -93,6 +153,6 @@ class Registry(Generic[T]):
             return name
         installed = self.installed()
         if name not in installed:
-            hint = did_you_mean(name, [*self.built_in, *installed])
+            hint = did_you_mean(name, self.names())
             raise ConfigError(f"Unknown {self.noun.lower()} {name!r}.{hint}")
         return installed[name].value

@@ -6,13 +6,19 @@ inside functions, and nothing is executed for it. Other packages do not count (n
 modules whose names are made up at run time.
 
 Code that runs here is known by its source as it was when it was loaded: what somebody edits meanwhile runs only in the
-next process. Code without a file, as typed at a prompt, has a digest that never comes again, so nothing that it made
-is ever reused.
+next process. A module without a file, as typed at a prompt, has a digest that never comes again, so nothing that it
+made is ever reused.
+
+A function or class of a notebook has no file, or one that holds much else. ``value_digest`` knows it by what Python has
+compiled, by its defaults, by what it encloses and by the globals that it reads, each likewise. Where one of these is
+neither code nor a plain value, that digest never comes again either.
 """
 
 from __future__ import annotations
 
 import ast
+import dis
+import functools
 import sys
 import sysconfig
 import uuid
@@ -22,6 +28,10 @@ from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, all_suffixes
 from itertools import accumulate, product
 from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
 
 from agcd.io import digest, digest_bytes
 
@@ -132,3 +142,87 @@ def _parsed(content: bytes) -> ast.Module:
 def _with_packages(name: str) -> Iterator[str]:
     """``a.b.c`` → ``a``, ``a.b``, ``a.b.c``: all of them are loaded."""
     return accumulate(name.split("."), "{}.{}".format)
+
+
+# ---------------------------------------------------------------------------------------------- what has no file
+
+
+def value_digest(value: Any) -> str:
+    """A name for a function or class by what it does; equal in another process where nothing of it has changed."""
+    return digest(_described(value, []))
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
+_OF_EVERY_CLASS = frozenset({"__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__"})
+
+
+def _described(value: Any, inside: list[Any]) -> Any:
+    """``value`` as JSON says it. ``inside`` is what it is a part of: a function may call itself."""
+    if isinstance(value, _PLAIN):
+        return [type(value).__name__, repr(value)]
+    for depth, whole in enumerate(inside):
+        if whole is value:
+            return ["inside", depth]
+    parts = _parts(value)
+    if parts is None:
+        return uuid.uuid4().hex
+    return [type(value).__name__, *(_described(part, [*inside, value]) for part in parts)]
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """What makes ``value`` what it is; None where that cannot be told."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, set | frozenset):
+        return sorted(map(value_digest, value))
+    if type(value) is dict:
+        return [part for item in value.items() for part in item]
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return [value.dtype.str, value.shape, digest_bytes(value.tobytes())]
+    if isinstance(value, ModuleType | BuiltinFunctionType):
+        return _parts_of_module(getattr(value, "__module__", None) or value.__name__, value.__name__)
+    if isinstance(value, FunctionType | type) and value.__module__ != "__main__" and "<" not in value.__qualname__:
+        return _parts_of_module(value.__module__, value.__qualname__)
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, staticmethod | classmethod):
+        return [value.__func__]
+    if isinstance(value, property):
+        return [value.fget, value.fset, value.fdel]
+    if isinstance(value, FunctionType):
+        return _parts_of_function(value)
+    if isinstance(value, type):
+        own = {name: part for name, part in vars(value).items() if name not in _OF_EVERY_CLASS}
+        return [value.__name__, value.__bases__, own]
+    return _parts_of_code(value) if isinstance(value, CodeType) else None
+
+
+def _parts_of_module(module: str, name: str) -> list[Any]:
+    """What is found in a module is known by its name, and by the module's source where that is somebody's own."""
+    file = Path(getattr(sys.modules.get(module), "__file__", None) or "")
+    is_own = file.is_file() and module.partition(".")[0] != _OWN and _home(module, file).top is None
+    return [module, name, source_digest(module) if is_own else None]
+
+
+def _parts_of_function(function: FunctionType) -> list[Any]:
+    names = sorted(set(_global_names(function.__code__)) & set(function.__globals__))
+    enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+    defaults = [function.__defaults__, function.__kwdefaults__, vars(function)]
+    return [function.__code__, *defaults, enclosed, {name: function.__globals__[name] for name in names}]
+
+
+def _parts_of_code(code: CodeType) -> list[Any]:
+    counts = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
+    return [code.co_code, counts, code.co_names, code.co_varnames, code.co_freevars, list(code.co_consts)]
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    """The globals that a function reads, also in the functions inside it."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(instruction.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _global_names(inner)

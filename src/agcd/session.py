@@ -24,6 +24,7 @@ from agcd.features.devices import find_device, in_memory
 from agcd.features.rows import RowFeatures
 from agcd.io import digest, digest_bytes
 from agcd.rng import generator
+from agcd.run_files import LOG
 from agcd.run_store import RunStore, StoredModel, StoredRun
 from agcd.strategies import (
     Chosen,
@@ -36,6 +37,7 @@ from agcd.strategies import (
     strategy_options,
     strategy_title,
 )
+from agcd.tracking import Tracking, tracked_run
 from agcd.training import fit as fit_here
 from agcd.training import place_record, sections_read, train_record, trainer_code
 from agcd.training.fitted import Fitted
@@ -79,6 +81,7 @@ class Session:
     store : keeps rounds and queries (``agcd.run_store``); without one nothing touches the disk.
     evaluate : measures a model for the log and ``metrics.json``; what it returns never reaches the training.
     fit : trains one run, elsewhere perhaps (see ``agcd.engine``); None trains here.
+    track : what is told of every epoch and round that is trained (``agcd.tracking``).
     strategy : what asks; None: the one that ``config.query`` names.
     """
 
@@ -94,13 +97,14 @@ class Session:
         echo: Log | None = None,
         fit: Fit | None = None,
         strategy: Chosen | None = None,
+        track: Tracking | None = None,
     ):
         check_labels(labels, n_slots)
         self.features, self.config, self.n_slots, self.store = features, config, n_slots, store
         self.device = find_device(config.device)
         self.labels = without_bad_rows(labels, features)
         self.evaluate, self.echo, self.fit = evaluate, echo, fit or fit_here
-        self._strategy = strategy
+        self._strategy, self._track = strategy, track
         self.rounds: list[Round] = []
 
     @property
@@ -250,14 +254,16 @@ class Session:
 
     def _run(self, number: int, key: str, run: StoredRun | None = None) -> Round:
         started, folder = time.monotonic(), run.folder if run else None
-        job = self._job(number, folder)
-        outcome = self.fit(self.config.train, job)
-        outcome.fitted.identify()
-        metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
-        readable = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
-        prediction = outcome.fitted.predict(self.features, readable, "ema", scratch=folder)
-        check_finite(prediction)
-        metrics["literal_diff"] = literal_diff(job, outcome.fitted, prediction)
+        job, log_file = self._job(number, folder), folder and folder / LOG
+        with tracked_run(self._track, number, key, self.config, log_file, self.echo) as tracked:
+            outcome = self.fit(self.config.train, replace(job, echo=tracked.tell_epoch))
+            outcome.fitted.identify()
+            metrics = self._measure(outcome) | {"seconds": round(time.monotonic() - started, 2)}
+            readable = np.setdiff1d(np.arange(self.features.n_rows), list(self.features.bad_rows))
+            prediction = outcome.fitted.predict(self.features, readable, "ema", scratch=folder)
+            check_finite(prediction)
+            metrics["literal_diff"] = literal_diff(job, outcome.fitted, prediction)
+            tracked.tell_end(metrics)
         if run:
             run.save(outcome, prediction, self.labels, metrics)
         return Round(number, key, outcome.fitted, outcome.first, outcome.last, metrics, folder, prediction)

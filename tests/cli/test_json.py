@@ -50,6 +50,7 @@ STEPS = [
     ),
     Step("version", lambda f: [f["version"]], {"version"}),
     Step("strategies", lambda f: [f"{s['name']}" for s in f["strategies"]], {"strategies"}),
+    Step("plugins", lambda f: [f"{g['name']}: {', '.join(g['own'])}" for g in f["groups"]], {"groups"}),
     Step("data", lambda f: [s["what"] for s in f["data_sets"]], {"data_sets"}),
     Step("data check cub nowhere", lambda f: f["lines"], {"name", "ok", "lines"}, 1),
     Step("estimate --images 5000 --classes 20", lambda f: list(f["what_if"])),

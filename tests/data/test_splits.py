@@ -264,8 +264,9 @@ def test_the_start_state_speaks_of_the_split_and_hides_the_rest(
     assert np.array_equal(np.flatnonzero(state.asked_round == -1), np.flatnonzero(state.y_class == -1))
     held_out = set(np.flatnonzero(dataset.is_test).tolist()) | set(split.unused_rows.tolist())
     assert set(np.flatnonzero(state.held_out).tolist()) == held_out
-    assert not state.passed.any()
-    assert len(state.pool_rows) == dataset.n_rows - len(held_out) - len(split.labelled_rows)
+    nobody_knows = set(np.flatnonzero(dataset.y_class == -1).tolist()) - held_out
+    assert set(np.flatnonzero(state.passed).tolist()) == nobody_knows, "nobody could answer for them"
+    assert len(state.pool_rows) == dataset.n_rows - len(held_out) - len(split.labelled_rows) - len(nobody_knows)
 
 
 def test_truth_is_numbered_old_first_and_unknown_stays_unknown() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,3 +51,26 @@ def new_process(folder: Path) -> Iterator[None]:
             name for name in sys.modules if name.partition(".")[0] in {path.stem for path in folder.iterdir()}
         ]:
             del sys.modules[name]
+
+
+def contributing_example(first_words: str) -> str:
+    """The example of CONTRIBUTING.md that begins so, as it stands there."""
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    found: list[str] = [
+        code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if code.startswith(first_words)
+    ]
+    assert len(found) == 1, f"{len(found)} examples of CONTRIBUTING.md begin with {first_words!r}"
+    return found[0]
+
+
+def make_package(folder: Path, name: str, sources: Mapping[str, str], points: Mapping[str, Mapping[str, str]]) -> None:
+    """An installed package: its modules, and beside them what pip writes about it, with its entry points by group."""
+    write(folder, {f"{name}/__init__": "", **{f"{name}/{module}": source for module, source in sources.items()}})
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir(exist_ok=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    groups = [
+        "\n".join([f"[{group}]", *(f"{key} = {value}" for key, value in named.items())])
+        for group, named in points.items()
+    ]
+    (about / "entry_points.txt").write_text("\n\n".join(groups) + "\n")

@@ -31,6 +31,7 @@ from agcd.layout import place_beside
 from agcd.run_files import MODEL, checked
 from agcd.run_store import NumberedRuns
 from agcd.session import Round, Session, check_labels, without_bad_rows
+from agcd.tracking import Tracking
 from agcd.training import trainer_options
 from agcd.training.fitted import Fitted, frozen_features
 from agcd.training.loop import Log
@@ -53,10 +54,13 @@ class Trained:
     metrics: dict[str, Any]
 
 
-def train(project: Project, echo: Log | None = None, progress: Progress | None = None) -> Trained:
+def train(
+    project: Project, echo: Log | None = None, progress: Progress | None = None, track: Tracking | None = None
+) -> Trained:
     """Train the next round on all that was said before it began; labels that come in meanwhile wait.
 
-    A broken-off round is continued. ``echo`` sees every epoch, ``progress`` the images whose features are made.
+    A broken-off round is continued. ``echo`` sees every epoch, ``progress`` the images whose features are made, and
+    ``track`` is told of every epoch as well.
     """
     snapshot = project.snapshot()
     number = snapshot.n_finished
@@ -74,7 +78,7 @@ def train(project: Project, echo: Log | None = None, progress: Progress | None =
     labels, class_ids = project.label_state(number)
     if features.n_rows != len(labels.y_class):  # rows were added since the round began: it never learns of them
         features = row_features(project, progress, n_rows=len(labels.y_class))
-    session = _session(project, features, labels, number, echo)
+    session = _session(project, features, labels, number, echo, track)
     if number:
         before = project.label_state(number - 1)[1]
         session.rounds[-1] = replace(session.latest, last=realigned(session.latest.last, before, class_ids))
@@ -247,11 +251,18 @@ def row_features(
     )
 
 
-def _session(project: Project, features: RowFeatures, labels: LabelState, n_rounds: int, echo: Log | None) -> Session:
+def _session(
+    project: Project,
+    features: RowFeatures,
+    labels: LabelState,
+    n_rounds: int,
+    echo: Log | None,
+    track: Tracking | None = None,
+) -> Session:
     """A session that has taken up the finished rounds."""
     store = NumberedRuns(project.folder)
     fit = project.engine.fit if project.engine else None
-    session = Session(features, labels, project.config, project.n_slots, store, echo=echo, fit=fit)
+    session = Session(features, labels, project.config, project.n_slots, store, echo=echo, fit=fit, track=track)
     session.resume(n_rounds)
     return session
 

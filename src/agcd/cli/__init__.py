@@ -59,6 +59,7 @@ _COMMANDS = (
     estimate.estimate,
     paper.paper,
     about.strategies,
+    about.plugins,
     doctor.doctor,
     about.version,
 )

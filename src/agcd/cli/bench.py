@@ -21,6 +21,7 @@ from agcd.cli.options import (
     RendezvousOption,
     SetOption,
     SplitOption,
+    TrackOption,
     with_overrides,
 )
 from agcd.io import default_cache
@@ -71,16 +72,22 @@ def run(
     settings: SettingsOption = None,
     set_: SetOption = None,
     cache: CacheOption = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="More columns, comma-separated: nmi, ari, or names of your own.")
+    ] = None,
+    track: TrackOption = None,
 ) -> None:
     """Run data sets × strategies × seeds, and print the tables."""
     from agcd.engine import open_engine
     from agcd.lab.bench import make_cells, report_bench
+    from agcd.tracking import open_tracking
 
     values = _settings(settings, protocol, set_, {"query.rounds": rounds, "query.budget": budget})
     how = _split(split, n_old, label_ratio, long_tail, validation)
     cells = make_cells(data, [name.strip() for name in strategies.split(",")], seeds, values, how)
     where = open_engine(engine, address=address, processes=jobs, nodes=nodes, rendezvous=rendezvous, gpus=gpus)
-    print(report_bench(cells, out, cache or default_cache(), engine=where))
+    tracking, more = open_tracking(track, out), _names(metrics)
+    print(report_bench(cells, out, cache or default_cache(), engine=where, track=tracking, metrics=more))
 
 
 @app.command()
@@ -228,6 +235,10 @@ def person(
     print(report_person(study, out, cache or default_cache()))
 
 
+def _names(given: str | None) -> list[str]:
+    return [name.strip() for name in given.split(",")] if given else []
+
+
 def _settings(
     file: Path | None, protocol: str, overrides: list[str] | None, given: dict[str, int | None]
 ) -> dict[str, Any]:
@@ -242,6 +253,6 @@ def _settings(
 def _split(
     classes: str | None, n_old: int | None, label_ratio: float, long_tail: float | None, validation: float | None
 ) -> dict[str, Any]:
-    """How the data is split, as cells store it: the keys that are always there are part of every stored cell's name."""
-    how = {"classes": classes, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
-    return how | ({} if validation is None else {"validation": validation})
+    from agcd.lab.starts import split_settings
+
+    return split_settings(classes, n_old, label_ratio, long_tail, validation)

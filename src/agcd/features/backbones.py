@@ -22,21 +22,28 @@ from torch import Tensor, nn
 
 from agcd.config import BackboneConfig
 from agcd.errors import ConfigError, WeightsError
-from agcd.features.cuts import Cut, cut
+from agcd.features.cuts import Cut, cut, cut_any
 from agcd.features.devices import OutOfMemory, find_device, in_smaller_passes, sent
 from agcd.features.onnx_graph import has_onnx, one_core_session, to_onnx
 from agcd.features.products import with_our_products
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import ViewSpec
 from agcd.features.weights import load_lite0, load_weights
-from agcd.io import digest
+from agcd.io import digest, digest_bytes, file_sha256
+from agcd.plugins import Registry
 
 log = logging.getLogger("agcd")
 
 LITE0 = "efficientnet_lite0"
 TOYS = ("toy", "toy_conv")
 Triple = tuple[float, float, float]
+Make = Callable[[BackboneConfig], nn.Module | Cut]
+"""A network from normalised pixels (n, 3, size, size) to features (n, d), or one that is cut already. It may say the
+``mean`` and ``std`` of its pixels; they are those of ImageNet where it does not."""
 Run = Callable[[NDArray[np.uint8]], Tensor]
+Pixels = tuple[Triple, Triple]
+IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
 _TOY_SEED = 7
 """Of the toys' weights; their fingerprints hold it."""
 _CROPS_PER_PASS = 4
@@ -216,13 +223,13 @@ def load_backbone(config: BackboneConfig, device: str = "auto") -> Backbone:
     every mistake is one sentence."""
     if config.runner == "onnx" and not has_onnx():
         raise ConfigError("The runner 'onnx' needs onnxruntime: install agcd[onnx], or choose 'torch'.")
-    model, weights, (mean, std) = _build(config)
-    model.eval().requires_grad_(False)
-    parts = cut(model, config.trainable_blocks, config.image_size)
+    parts, weights, (mean, std) = _cut_network(config)
     log.info("backbone %s: %s", config.name, parts.path)
     place = find_device(device)
     shape, dim = _shapes(parts, config.image_size)
-    runners = _runners(config.runner, parts.prefix)
+    # Of a network from outside nobody knows whether ONNX can say it.
+    unchosen = "torch" if config.runner == "auto" and is_from_outside(config.name) else config.runner
+    runners = _runners(unchosen, parts.prefix)
     return Backbone(
         name=config.name,
         facts=(_RULE, config.name, weights, config.image_size, mean, std, parts.path, shape),
@@ -240,6 +247,49 @@ def load_backbone(config: BackboneConfig, device: str = "auto") -> Backbone:
         network=with_our_products(parts.prefix).to(place),
         _tail=parts.tail,
     )
+
+
+def _cut_network(config: BackboneConfig) -> tuple[Cut, str, Pixels]:
+    """The named network in two parts, a name for its weights, and its pixel mean and deviation."""
+    if is_from_outside(config.name):
+        return _from_outside(config)
+    model, weights, pixels = _build(config)
+    return cut(model.eval().requires_grad_(False), config.trainable_blocks, config.image_size), weights, pixels
+
+
+def is_from_outside(name: str) -> bool:
+    """Whether the name is neither agcd's nor timm's: no package can take theirs."""
+    if name in BACKBONES.built_in:
+        return False
+    return ":" in name or (name in BACKBONES.installed() and not import_timm().is_model(name))
+
+
+def _from_outside(config: BackboneConfig) -> tuple[Cut, str, Pixels]:
+    """What somebody else's function makes; its weights are known by their numbers, wherever it has them from."""
+    make = BACKBONES.get(config.name)
+    if config.weights is not None and config.weights_sha256 not in (None, file_sha256(config.weights)):
+        raise WeightsError(f"{config.weights} has changed: its SHA-256 is not {config.weights_sha256}.")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # weights that are drawn are the same ones everywhere
+        made: object = make(config)
+    if not isinstance(made, nn.Module | Cut):
+        raise ConfigError(f"Backbone {config.name!r} made a {type(made).__name__}; a torch.nn.Module is expected.")
+    if isinstance(made, nn.Module):
+        parts = cut_any(made.eval().requires_grad_(False), config.trainable_blocks, config.image_size)
+    else:
+        parts = made
+        parts.prefix.eval().requires_grad_(False)
+    pixels = _triple(made, "mean", IMAGENET_MEAN), _triple(made, "std", IMAGENET_STD)
+    state = [*parts.prefix.state_dict().items(), *parts.tail.state_dict().items()]
+    numbers = [
+        [name, digest_bytes(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)] for name, value in state
+    ]
+    return parts, digest([numbers, BACKBONES.code(config.name)]), pixels
+
+
+def _triple(made: object, name: str, otherwise: Triple) -> Triple:
+    red, green, blue = map(float, getattr(made, name, otherwise))
+    return red, green, blue
 
 
 def _runners(chosen: str, prefix: nn.Module) -> tuple[str, ...]:
@@ -262,9 +312,6 @@ class _FromPixels(nn.Module):
     def forward(self, crops: Tensor) -> Tensor:
         cached: Tensor = self.network(_normalised(crops, self.mean, self.std))
         return cached
-
-
-Pixels = tuple[Triple, Triple]
 
 
 def _build(config: BackboneConfig) -> tuple[nn.Module, str, Pixels]:
@@ -297,9 +344,17 @@ def network_facts(name: str, weights: Path) -> tuple[int, int | None]:
 
 
 def _no_backbone(timm: Any, name: str) -> ConfigError:
-    close = difflib.get_close_matches(name, [LITE0, *TOYS, *timm.list_models()], n=1)
+    close = difflib.get_close_matches(name, [*BACKBONES.names(), *timm.list_models()], n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     return ConfigError(f"There is no backbone {name!r}.{guess} Any model name of timm will do.")
+
+
+def _own(config: BackboneConfig) -> nn.Module:
+    return _build(config)[0]
+
+
+BACKBONES: Registry[Make] = Registry("Backbone", "agcd.backbones", dict.fromkeys((LITE0, *TOYS), _own))
+"""Every backbone that is not timm's and can be named in ``backbone.name``."""
 
 
 def _created(timm: Any, config: BackboneConfig, sizes: dict[str, int]) -> nn.Module:

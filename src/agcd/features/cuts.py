@@ -51,6 +51,17 @@ def cut(model: nn.Module, trainable_blocks: int, image_size: int | None = None) 
     return _cut_pooled(model, image_size)
 
 
+@torch.no_grad()
+def cut_any(model: nn.Module, trainable_blocks: int, image_size: int) -> Cut:
+    """As ``cut`` where the model is built like timm's; any other network is the prefix, an adapter is trained."""
+    if hasattr(model, "forward_features") and hasattr(model, "forward_head"):
+        return cut(model, trainable_blocks, image_size)
+    shape = model(torch.zeros(1, 3, image_size, image_size)).shape
+    if len(shape) != 2:
+        raise ConfigError(f"The backbone gives features of shape {tuple(shape)} for one image; (1, d) is expected.")
+    return Cut(model, ResidualAdapter(int(shape[1])), "a network from outside, residual adapter")
+
+
 def _first_trainable(model: Any, trainable_blocks: int) -> int:
     if trainable_blocks > len(model.blocks):
         raise ConfigError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,25 @@ from agcd.config import Config, make_config
 from agcd.data.splits import save_split, start_state, truth_in_split_order
 from agcd.engine import Fit
 from agcd.errors import ConfigError, DataError
-from agcd.features import open_features
+from agcd.features import features_code, open_features
 from agcd.features.rows import RowFeatures
 from agcd.io import digest, read_json, write_json
-from agcd.lab.datasets import load_data
+from agcd.lab.datasets import load_data, source_code
 from agcd.lab.evaluator import Evaluator, make_evaluator
+from agcd.lab.results import name_of
 from agcd.lab.starts import split_of, validation_part
 from agcd.run_files import LOG
 from agcd.run_store import KeyedRuns
 from agcd.session import Round, Session, check_labels, code_part
 from agcd.strategies import strategy_code
+from agcd.tracking import Tracking
 from agcd.training import place_record, settings_record, trainer_code
 from agcd.training.loop import read_log
 from agcd.types import Dataset, LabelState, Query, Split
 from agcd.words import count
 
+SO_FAR = "so_far.json"
+"""The records of the rounds that are done, while a cell is run."""
 NO_QUERY = "none"
 """The strategy that asks nothing: base training alone, the paper's "w/o AGCD"."""
 
@@ -105,27 +109,40 @@ def check_budget(budget: int | None, labels: LabelState) -> None:
         raise ConfigError(f"Setting 'query.budget' is {budget}: the pool has only {len(labels.pool_rows)} rows.")
 
 
-def run_base(cell: Cell, out: Path, cache_dir: Path, fit: Fit | None = None) -> None:
+def run_base(cell: Cell, out: Path, cache_dir: Path, fit: Fit | None = None, track: Tracking | None = None) -> None:
     """Train the base model that all strategies of one seed share."""
-    open_session(cell, prepare(cell, cache_dir), out, fit).train()
+    open_session(cell, prepare(cell, cache_dir), out, fit, track).train()
 
 
-def run_cell(cell: Cell, out: Path, cache_dir: Path, fit: Fit | None = None) -> list[dict[str, Any]]:
+def run_cell(
+    cell: Cell, out: Path, cache_dir: Path, fit: Fit | None = None, track: Tracking | None = None
+) -> list[dict[str, Any]]:
     """All rounds of a cell; one record per round, round 0 being the base model."""
     path = records_path(cell, out)
     if path.exists():
         stored: list[dict[str, Any]] = read_json(path)
         return stored
     prepared = prepare(cell, cache_dir)
-    session = open_session(cell, prepared, out, fit)
-    records = [_record(cell, prepared, session, session.train(), None)]
+    session = open_session(cell, prepared, out, fit, track)
+    records = []
+    for done, query in rounds_of(cell, prepared, session):
+        records.append(_record(cell, prepared, session, done, query))
+        write_json(path.with_name(SO_FAR), records)  # for those who watch
+    save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
+    if track:
+        title = f"{name_of(cell.data)} {cell.strategy} seed {cell.seed} {path.parent.name[-8:]}"
+        track.tell_all(title, settings_record(cell.config), {record["round"]: record for record in records})
+    write_json(path, records)
+    return records
+
+
+def rounds_of(cell: Cell, prepared: Prepared, session: Session) -> Iterator[tuple[Round, Query | None]]:
+    """Every round of a cell as it is done, or taken up from the store, with the query that led to it."""
+    yield session.train(), None
     for _ in range(0 if cell.strategy == NO_QUERY else cell.config.query.rounds):
         query = session.ask(questions_a_round(cell, prepared), answer_of(cell, prepared))
         session.tell(query.rows, prepared.evaluator.answer(query.rows))
-        records.append(_record(cell, prepared, session, session.train(), query))
-    save_split(path.with_name("split.json"), prepared.split, prepared.dataset)
-    write_json(path, records)
-    return records
+        yield session.train(), query
 
 
 def questions_a_round(cell: Cell, loaded: Loaded) -> int:
@@ -140,12 +157,13 @@ def answer_of(cell: Cell, prepared: Prepared) -> Callable[[int], str] | None:
     return lambda row: prepared.evaluator.answer(np.array([row]))[0]
 
 
-def open_session(cell: Cell, prepared: Prepared, out: Path, fit: Fit | None = None) -> Session:
+def open_session(
+    cell: Cell, prepared: Prepared, out: Path, fit: Fit | None = None, track: Tracking | None = None
+) -> Session:
     """The session of a cell, with its runs where every cell that needs the same run finds them."""
-    store = KeyedRuns(out, cell_dir(cell, out))
-    return Session(
-        prepared.features, prepared.labels, cell.config, prepared.n_slots, store, evaluate=prepared.evaluator, fit=fit
-    )
+    store, start = KeyedRuns(out, cell_dir(cell, out)), (prepared.features, prepared.labels)
+    named = track.about(f"{name_of(cell.data)} seed {cell.seed}") if track else None
+    return Session(*start, cell.config, prepared.n_slots, store, evaluate=prepared.evaluator, fit=fit, track=named)
 
 
 def records_path(cell: Cell, out: Path) -> Path:
@@ -158,6 +176,7 @@ def cell_dir(cell: Cell, out: Path) -> Path:
     code = code_part(trainer_code(cell.config.train.trainer))
     if cell.strategy != NO_QUERY:
         code += code_part(strategy_code(cell.strategy))
+    code += code_part(source_code(cell.data)) + code_part(features_code(cell.config.backbone))
     code += place_record(cell.config)
     decides = asdict(cell) | {"settings": {name: v for name, v in cell.settings.items() if name != "device"}}
     return out / "cells" / digest([decides, settings_record(cell.config), *code])

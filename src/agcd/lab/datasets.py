@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +17,11 @@ from agcd.data.arrays import from_arrays
 from agcd.data.folder import from_folder
 from agcd.data.sources import PATHS, holds_texts, is_source_name, load_dataset
 from agcd.data.texts import read_texts
-from agcd.errors import DataError, did_you_mean
+from agcd.errors import ConfigError, DataError, did_you_mean
 from agcd.io import atomic_folder, digest_bytes
+from agcd.lab.given import kept_dataset
 from agcd.lab.published import PUBLISHED, expanded, load_published, parse_spec
+from agcd.plugins import Registry
 from agcd.rng import generator
 from agcd.types import Dataset
 
@@ -86,6 +89,20 @@ NAMED: dict[str, Callable[[Path], Dataset]] = {
 }
 """Name → loader, called with the folder where it may unpack."""
 
+Source = Callable[[str, Path], Dataset]
+"""Called with what stands behind ``NAME=``, or "", and with the folder where it may unpack."""
+
+
+def _own_source(name: str) -> Source:
+    return lambda place, cache_dir: load_data(f"{name}={place}" if place else name, cache_dir)
+
+
+SOURCES: Registry[Source] = Registry(
+    "Source", "agcd.sources", {name: _own_source(name) for name in (*NAMED, *PUBLISHED)}
+)
+"""What reads data, by the name that ``--data NAME`` or ``--data NAME=PLACE`` begins with."""
+_PLACE_OF_CODE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
 
 def describe_named() -> dict[str, str]:
     """Each name with the first line of its loader's docstring."""
@@ -95,19 +112,48 @@ def describe_named() -> dict[str, str]:
 def load_data(spec: str, cache_dir: Path) -> Dataset:
     """The data set that ``spec`` means: a name, ``cub=PATH``, ``NAME=PATH`` for texts that get this name, or a path.
 
-    A path is that of a folder, a manifest, a table of texts or an .npz file.
+    A path is that of a folder, a manifest, a table of texts or an .npz file. A source from outside is named as
+    ``SOURCE=PLACE``, or ``SOURCE`` alone.
     A name wins over a folder of the same name; write ``./toy`` for the folder. ``cache_dir`` is where a set may unpack.
     """
     if spec in NAMED:
         return NAMED[spec](cache_dir)
     if (published := parse_spec(spec)) is not None:
         return load_published(*published, cache_dir)
+    if (kept := kept_dataset(spec, cache_dir)) is not None:
+        return kept
+    if (source := _outside_source(spec)) is not None:
+        return _read(source, spec.partition("=")[2], cache_dir)
     name, path = _named_texts(spec)
     if holds_texts(path):
         dataset = _texts_at(path)
         return replace(dataset, name=name) if name else dataset
     _refuse_unknown_name(spec)
     return load_dataset(Path(spec))
+
+
+def source_code(spec: str) -> str | None:
+    """A digest of the source of what reads ``spec``, for keys; None where that is agcd itself."""
+    source = _outside_source(spec)
+    return None if source is None else SOURCES.code(source)
+
+
+def _outside_source(spec: str) -> str | None:
+    """The name of the source from outside that ``spec`` begins with."""
+    name = spec.partition("=")[0]
+    if name in SOURCES.built_in or "/" in name:
+        return None
+    return name if _PLACE_OF_CODE.fullmatch(name) or name in SOURCES.installed() else None
+
+
+def _read(source: str, place: str, cache_dir: Path) -> Dataset:
+    dataset: object = SOURCES.get(source)(place, cache_dir)
+    if not isinstance(dataset, Dataset):
+        raise ConfigError(
+            f"Source {source!r} gave a {type(dataset).__name__}; a Dataset is expected, as "
+            "agcd.data.sources.from_arrays makes one of embeddings."
+        )
+    return dataset
 
 
 def _named_texts(spec: str) -> tuple[str, Path]:
@@ -133,13 +179,13 @@ def _refuse_unknown_name(spec: str) -> None:
     if path.exists():
         return
     if equals and "/" not in name and (expanded(rest).exists() or not is_source_name(path)):
-        hint = did_you_mean(name, PUBLISHED)
+        hint = did_you_mean(name, [*PUBLISHED, *SOURCES.installed()])
         raise DataError(
             f"Unknown published data set {name!r}.{hint} A name of your own is for texts: a table with a column 'text' "
             "and none of paths, or a folder of .txt files."
         )
     if len(path.parts) <= 1 and not is_source_name(path):
-        allowed = [*NAMED, *(f"{name}=PATH" for name in PUBLISHED)]
+        allowed = [*NAMED, *(f"{name}=PATH" for name in PUBLISHED), *SOURCES.installed()]
         raise DataError(f"Unknown data set {spec!r}.{did_you_mean(spec, allowed)} Or give a path: {PATHS}.")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from agcd.errors import StorageError
 from agcd.io import read_json
-from agcd.lab.cells import Cell, Prepared, answer_of, open_session, prepare, questions_a_round, records_path
+from agcd.lab.cells import Cell, Prepared, open_session, prepare, records_path, rounds_of
 from agcd.session import Round, Session
 
 Records = Sequence[dict[str, Any]]
@@ -45,12 +45,9 @@ class FinishedCells:
 
     def replay(self, cell: Cell) -> Replay:
         """Go through the rounds again, from the stored runs and queries."""
-        n_rounds = len(self.records(cell)) - 1
+        self.records(cell)  # it was run
         prepared = prepare(cell, self.cache_dir)
         session = open_session(cell, prepared, self.out)
-        session.train()
-        for _ in range(n_rounds):
-            query = session.ask(questions_a_round(cell, prepared), answer_of(cell, prepared))
-            session.tell(query.rows, prepared.evaluator.answer(query.rows))
-            session.train()
+        for _ in rounds_of(cell, prepared, session):
+            pass
         return Replay(prepared, session)

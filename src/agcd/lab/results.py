@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from agcd.io import atomic_write
+from agcd.lab.given import name_without_digest
 
 Record = dict[str, Any]
 _COLUMNS = {
@@ -40,38 +41,72 @@ def write_results(records: Sequence[Record], folder: Path) -> None:
 def name_of(data: str) -> str:
     """How a table calls a data set: by its own name (``banking=PATH``), or by the end of its path."""
     name, equals, _ = data.partition("=")
-    return name if equals and "/" not in name else Path(data).name
+    return name if equals and "/" not in name else name_without_digest(Path(data).name)
 
 
-def summary_table(records: Sequence[Record]) -> str:
-    """Markdown: the last round of each strategy, mean ± standard deviation over seeds, one block per data set."""
+def blocks_of(records: Iterable[Record]) -> dict[tuple[str, str | None], list[Record]]:
+    """The records of each data set and trainer, in the order they first appear; other studies name no trainer."""
+    blocks: dict[tuple[str, str | None], list[Record]] = {}
+    for record in records:
+        blocks.setdefault((record["data"], record.get("trainer")), []).append(record)
+    return blocks
+
+
+def summary_heads(more: Sequence[str] = ()) -> list[str]:
+    """The columns of ``summary_lines``; ``more`` are those that metrics have added."""
+    return ["strategy", "labels", *_COLUMNS.values(), *more]
+
+
+def summary_lines(block: Sequence[Record], more: Sequence[str] = ()) -> list[list[str]]:
+    """The last round of each strategy of a block, mean ± standard deviation over seeds."""
+    lines = []
+    for strategy in unique(r["strategy"] for r in block):
+        last = last_round(block, strategy)
+        own = [r for r in block if r["strategy"] == strategy and r["round"] == last]
+        figures = [mean_std([r[c] for r in own], percent=c in _PERCENT) for c in (*_COLUMNS, *more)]
+        lines.append([strategy, str(own[0]["n_queried"]), *figures])
+    return lines
+
+
+def summary_table(records: Sequence[Record], more: Sequence[str] = ()) -> str:
+    """Markdown of ``summary_lines``, one block per data set and trainer."""
     blocks = []
-    for data in unique(r["data"] for r in records):
-        rows = [r for r in records if r["data"] == data]
-        last = [r for r in rows if r["round"] == last_round(rows, r["strategy"])]
-        lines = []
-        for strategy in unique(r["strategy"] for r in last):
-            own = [r for r in last if r["strategy"] == strategy]
-            figures = [mean_std([r[c] for r in own], percent=c in _PERCENT) for c in _COLUMNS]
-            lines.append([strategy, str(own[0]["n_queried"]), *figures])
-        title = f"**{name_of(data)}**, {len({r['seed'] for r in last})} seeds"
-        blocks.append(f"{title}\n\n{markdown_table(['strategy', 'labels', *_COLUMNS.values()], lines)}")
+    for (data, trainer), block in blocks_of(records).items():
+        title = f"{_title(data, trainer)}, {len({r['seed'] for r in block})} seeds"
+        blocks.append(f"{title}\n\n{markdown_table(summary_heads(more), summary_lines(block, more))}")
     return "\n\n".join(blocks) + "\n"
+
+
+def rounds_heads(block: Sequence[Record]) -> list[str]:
+    """The columns of ``rounds_lines``."""
+    return ["strategy", *("base" if n == 0 else f"round {n}" for n in _rounds(block))]
+
+
+def rounds_lines(block: Sequence[Record]) -> list[list[str]]:
+    """All accuracy of each strategy of a block after each round, mean ± standard deviation over seeds."""
+    lines = []
+    for strategy in unique(r["strategy"] for r in block):
+        own = [r for r in block if r["strategy"] == strategy]
+        cells = [[r["acc_all"] for r in own if r["round"] == n] for n in _rounds(block)]
+        lines.append([strategy, *(mean_std(c, percent=True) for c in cells)])
+    return lines
 
 
 def rounds_table(records: Sequence[Record]) -> str:
-    """Markdown: All accuracy after each round, mean ± standard deviation over seeds."""
+    """Markdown of ``rounds_lines``, one block per data set and trainer."""
     blocks = []
-    for data in unique(r["data"] for r in records):
-        rows = [r for r in records if r["data"] == data]
-        numbers = sorted({r["round"] for r in rows})
-        lines = []
-        for strategy in unique(r["strategy"] for r in rows):
-            cells = [[r["acc_all"] for r in rows if r["strategy"] == strategy and r["round"] == n] for n in numbers]
-            lines.append([strategy, *(mean_std(c, percent=True) for c in cells)])
-        heads = ["strategy", *("base" if n == 0 else f"round {n}" for n in numbers)]
-        blocks.append(f"**{name_of(data)}**, All after each round\n\n{markdown_table(heads, lines)}")
+    for (data, trainer), block in blocks_of(records).items():
+        table = markdown_table(rounds_heads(block), rounds_lines(block))
+        blocks.append(f"{_title(data, trainer)}, All after each round\n\n{table}")
     return "\n\n".join(blocks) + "\n"
+
+
+def _rounds(block: Iterable[Record]) -> list[int]:
+    return sorted({r["round"] for r in block})
+
+
+def _title(data: str, trainer: str | None) -> str:
+    return f"**{name_of(data)}**" if trainer is None else f"**{name_of(data)}**, {trainer}"
 
 
 def markdown_table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -62,3 +62,11 @@ def validation_part(dataset: Dataset, share: float) -> Dataset:
     if not is_test.any():
         raise DataError(f"{dataset.name} has no class with two train rows, so none can be held out for validation.")
     return replace(dataset.only(train_rows), is_test=is_test)
+
+
+def split_settings(
+    classes: str | None, n_old: int | None, label_ratio: float, long_tail: float | None, validation: float | None
+) -> dict[str, Any]:
+    """How the data is split, as cells store it: the keys that are always there are part of every stored cell's name."""
+    how = {"classes": classes, "n_old": n_old, "label_ratio": label_ratio, "long_tail": long_tail}
+    return how | ({} if validation is None else {"validation": validation})

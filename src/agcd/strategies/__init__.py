@@ -69,12 +69,13 @@ _BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
 )
 
 
-_REGISTRY = Registry("Strategy", "agcd.strategies", _BUILT_IN)
+STRATEGIES: Registry[Strategy] = Registry("Strategy", "agcd.strategies", _BUILT_IN)
+"""Every strategy that can be named."""
 
 
 def get_strategy(name: Chosen) -> Strategy:
     """The strategy of this name: built in, from an installed package, or ``package.module:function``."""
-    return _REGISTRY.get(name)
+    return STRATEGIES.get(name)
 
 
 def strategy_title(chosen: Chosen) -> str:
@@ -100,7 +101,7 @@ def check_strategy(chosen: Chosen, options: Mapping[str, Any]) -> None:
 
 def strategy_code(name: Chosen) -> str | None:
     """A digest of the source of a strategy from outside, for keys of what it chose; None for a built-in one."""
-    return _REGISTRY.code(name)
+    return STRATEGIES.code(name)
 
 
 def has_phases(name: Chosen) -> bool:
@@ -126,12 +127,12 @@ def growth_of(name: str) -> Growth:
 
 def list_strategies() -> dict[str, str]:
     """Name → what it picks, in one line; the built-in ones first."""
-    lines = {name: _first_line(strategy) for name, strategy in _BUILT_IN.items()}
-    for name, point in sorted(_REGISTRY.installed().items()):
+    lines = {}
+    for name in STRATEGIES.names():
         try:
-            lines.setdefault(name, _first_line(_REGISTRY.load(point.value)))
+            lines[name] = _first_line(STRATEGIES.get(name))
         except ConfigError as error:  # one broken package must not hide the others
-            lines.setdefault(name, str(error))
+            lines[name] = str(error)
     return lines
 
 

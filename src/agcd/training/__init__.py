@@ -47,17 +47,17 @@ TRAINERS: dict[str, Callable[..., Trainer]] = {
     "logistic": Logistic,
     "label_spreading": LabelSpreading,
 }
-_REGISTRY = Registry("Trainer", "agcd.trainers", TRAINERS)
+REGISTRY: Registry[Callable[..., Trainer]] = Registry("Trainer", "agcd.trainers", TRAINERS)
 
 
 def get_trainer(name: str) -> Callable[..., Trainer]:
     """The trainer of this name: built in, from an installed package, or ``package.module:Class``."""
-    return _REGISTRY.get(name)
+    return REGISTRY.get(name)
 
 
 def trainer_code(name: str) -> str | None:
     """A digest of the source of a trainer from outside, for keys of what it trained; None for a built-in one."""
-    return _REGISTRY.code(name)
+    return REGISTRY.code(name)
 
 
 def sections_read(name: str) -> frozenset[str]:

@@ -17,6 +17,7 @@ from agcd.lab.paper.study import Study, Wanted, with_estimates
 from agcd.lab.paper.table_plans import TABLES, Table
 from agcd.lab.paper.table_text import markdown, raw_csv
 from agcd.plotting import png_bytes
+from agcd.tracking import Tracking
 
 
 def find_wanted(what: str, name: str) -> list[Table | Figure]:
@@ -40,6 +41,7 @@ def run_paper(
     *,
     engine: Engine | None = None,
     progress: Progress = print_now,
+    track: Tracking | None = None,
 ) -> str:
     """Write ``tables/NAME.md``, ``tables/NAME.csv``, ``figures/NAME.png`` and a page of all; returns the tables.
 
@@ -53,7 +55,7 @@ def run_paper(
     ]
     cells = needed_cells(plan)
     check_cells(cells)
-    run_bench(cells, out, cache_dir, engine=engine, progress=progress)
+    run_bench(cells, out, cache_dir, engine=engine, progress=progress, track=track)
     finished, texts = FinishedCells(out, cache_dir), []
     for one, own in plan:
         progress(f"writing {one.name}")
