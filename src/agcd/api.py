@@ -112,7 +112,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
         state = LabelState(tuple(map(str, known)), len(known), y_class, np.where(y_class >= 0, 0, -1), nowhere, nowhere)
         estimate = None
         if self.n_classes == "auto":
-            estimate = look_for_classes(features, without_bad_rows(state, features), seed=config.seed)
+            readable = without_bad_rows(state, features)
+            estimate = look_for_classes(features, readable, seed=config.seed, max_acc=config.max_acc)
         n_slots = estimate.n if estimate else self.n_classes or 2 * len(known) or _N_CLASSES_WITHOUT_LABELS
         self._session = Session(features, state, config, int(n_slots), echo=self._echo, strategy=self._strategy)
         self._names: list[Any] = known

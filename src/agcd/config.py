@@ -135,7 +135,12 @@ class TrainConfig(Settings):
     center: bool = True
     """Subtract the mean frozen feature before normalising, so that cosines use their whole range."""
     keep_queried_unlabelled: bool = False
+    queried_unsupervised: bool = False
+    """Answers are also learned by the unsupervised losses, in their own batches: the paper's appendix."""
     pin_old: bool = True
+    first_mapping: Literal["trained", "start"] = "trained"
+    """What a round's last mapping is compared with: the one that its first epoch translates answers by, after its
+    original phase as in the published code, or that of the model as the round begins, as in Algorithm 1."""
     map_every: int = Field(0, ge=0)
     """Refresh the mapping every so many steps of the queried phase; 0 = once per epoch."""
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -163,7 +168,15 @@ SECTIONS = frozenset(
     if isinstance(field.annotation, type) and issubclass(field.annotation, Settings)
 )
 """The sections of ``train``; a trainer declares which of them it reads (``agcd.training.sections_read``)."""
-ROUND_SETTINGS = {"round_epochs", "query_batch_size", "keep_queried_unlabelled", "map_every", "answers"}
+ROUND_SETTINGS = {
+    "round_epochs",
+    "query_batch_size",
+    "keep_queried_unlabelled",
+    "queried_unsupervised",
+    "first_mapping",
+    "map_every",
+    "answers",
+}
 """Settings that base training does not read, so that runs differing only in them share their base."""
 
 
@@ -195,6 +208,8 @@ class Config(Settings):
     """Where features, training and predictions are computed: cpu, cuda, cuda:1, mps; auto: cuda where there is one."""
     n_slots: int | None = Field(None, ge=1)
     """Number of classes, old and novel; None = what the data set or the estimate says."""
+    max_acc: Literal["fast", "published"] = "fast"
+    """How the number of classes is estimated: in seconds, or by the search and the k-means that were published."""
     backbone: BackboneConfig = BackboneConfig()
     train: TrainConfig = TrainConfig()
     query: QueryConfig = QueryConfig()
@@ -228,11 +243,15 @@ _PAPER_TRAIN: dict[str, Any] = {
     "pim": {"n_init": 100, "entropy_weights": [step / 20 for step in range(1, 21)], "search_steps": 1000},
     "gcd": {"n_init": 100},
 }
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"train": {"answers": OUR_ANSWERS}, "query": {"strategy": OUR_STRATEGY}},
     "short": {},
-    "paper": {"train": _PAPER_TRAIN},
+    "paper": {
+        "max_acc": "published",
+        "train": _PAPER_TRAIN | {"queried_unsupervised": True, "first_mapping": "start"},
+    },
     "official": {
+        "max_acc": "published",
         "train": _PAPER_TRAIN | {"lr_schedule": "official", "pin_old": False, "keep_queried_unlabelled": True},
         "query": {"switch_round": 2, "fill": "official"},
     },

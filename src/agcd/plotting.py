@@ -104,6 +104,14 @@ def png_bytes(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
+@house_style()
+def headed(figure: Figure, words: str) -> Figure:
+    """The figure with a line above its panels; it makes the figure taller rather than the panels smaller."""
+    figure.set_figheight(figure.get_figheight() + 0.22 * (1 + words.count("\n")))
+    figure.suptitle(words, fontsize=9, color=MUTED)
+    return figure
+
+
 def legend_below(figure: Figure, keys: Sequence[Artist], column: float = _LEGEND_COLUMN) -> None:
     """A legend under the panels, as wide as they are; it makes the figure taller rather than the panels smaller.
 

@@ -146,7 +146,9 @@ def estimate_classes(project: Project, features: RowFeatures, progress: Progress
     if known is not None:
         return known
     labels = without_bad_rows(project.label_state()[0], features)
-    estimate = look_for_classes(features, labels, seed=project.config.seed, say=progress)
+    estimate = look_for_classes(
+        features, labels, seed=project.config.seed, max_acc=project.config.max_acc, say=progress
+    )
     project.keep_estimate(estimate)
     return estimate
 

@@ -34,7 +34,7 @@ def paper(
     other_seeds: Annotated[
         int | None, typer.Option(help="Seeds of what carries no claim of its own; default as --seeds.", min=1)
     ] = None,
-    protocol: ProtocolOption = "short",
+    protocol: ProtocolOption = "paper",
     quick: Annotated[bool, typer.Option("--quick", help="A small version: one seed, few epochs and rounds.")] = False,
     split: SplitOption = None,
     jobs: JobsOption = None,

@@ -87,11 +87,15 @@ def trainer_options(config: TrainConfig) -> Settings | None:
     return checked(declared, config.options, "train.options")
 
 
+_LATER = ("precision", "compile", "queried_unsupervised", "first_mapping")
+"""Settings of ``train`` that came after version 0.1."""
+
+
 def train_record(config: TrainConfig) -> dict[str, Any]:
     """What of ``config`` decides a run, as plain JSON values."""
     options = trainer_options(config)
     unread: dict[str, Any] = dict.fromkeys(("options", *config.unread(sections_read(config.trainer))), True)
-    unread |= dict.fromkeys(("deterministic", *_unused(config, "precision", "compile")), True)
+    unread |= dict.fromkeys(("deterministic", *_unused(config, *_LATER)), True)
     later = {"answers": _unused(config.answers, "unnamed", "page_weight")}
     record = config.model_dump(mode="json", exclude=later | unread)
     return record if options is None else record | {"options": options.model_dump(mode="json")}
@@ -109,13 +113,14 @@ def _unused(settings: Settings, *later: str) -> set[str]:
 def settings_record(config: Config) -> dict[str, Any]:
     """The settings that decide a run, as plain JSON values: for its folder, and for the name of a benchmark's cell.
 
-    Which device of its kind did the work decides nothing (see ``place_record``).
+    Which device of its kind did the work decides nothing (see ``place_record``), nor does how a number of slots, which
+    is a part of the key by itself, was estimated.
     """
     later = {
         "backbone": _unused(config.backbone, "weights_sha256"),
         "query": _unused(config.query, "stability", "one_by_one"),
     }
-    record = config.model_dump(mode="json", exclude={"train": True, "device": True, **later})
+    record = config.model_dump(mode="json", exclude={"train": True, "device": True, "max_acc": True, **later})
     if config.backbone.runner == "auto":  # the default before it; who computed features is told by their fingerprint
         record["backbone"]["runner"] = "torch"
     return record | {"train": train_record(config.train)}

@@ -38,6 +38,8 @@ _BISECTIONS = 2
 """How often both ends of the range are moved half-way out afterwards."""
 _MOST_CLASSES = 1000
 """The largest number tried unless asked for: the time of k-means grows with it."""
+PUBLISHED_STARTS = 10
+"""Of each k-means, the best of which counted: what scikit-learn did by default when the method was published."""
 
 
 def prefix_features(features: RowFeatures, rows: IntArray) -> FloatArray:
@@ -51,9 +53,10 @@ def prefix_features(features: RowFeatures, rows: IntArray) -> FloatArray:
 
 
 def look_for_classes(
-    features: RowFeatures, labels: LabelState, *, seed: int, say: Say | None = None
+    features: RowFeatures, labels: LabelState, *, seed: int, max_acc: str = "fast", say: Say | None = None
 ) -> NumberOfClasses:
-    """How many classes the training rows seem to have, from the pretrained features and the labels known so far.
+    """How many classes the training rows seem to have, from the pretrained features and the labels known so far, by
+    the rule that ``max_acc`` (``Config.max_acc``) names.
 
     Where no class is known there is nothing to explain: the root of the number of rows is looked for. Slots that turn
     out to be too many are switched off later, and a name that has none gets a new one.
@@ -63,7 +66,8 @@ def look_for_classes(
         n = max(2, round(len(rows) ** 0.5))
         return NumberOfClasses(n, n, n, ())
     x = prefix_features(features, rows)
-    return estimate_n_classes(x, labels.y_class[rows], labels.n_old, seed=seed, say=say)
+    method = "published" if max_acc == "published" else "grid"
+    return estimate_n_classes(x, labels.y_class[rows], labels.n_old, method=method, seed=seed, say=say)
 
 
 def estimate_n_classes(
@@ -84,9 +88,11 @@ def estimate_n_classes(
     y_class : (n,) class of labelled rows, −1 elsewhere. Novel classes that somebody has named count as known.
     n_old : number of old classes, at least 1. The estimate is no less than the known classes, and no less than 2.
     max_classes : the largest number to try. None: four times the known classes, at least 20 more than those, but no
-        more than 1000 and no more than one for every two rows.
+        more than 1000 and no more than one for every two rows; "published" tries up to 1000 if there are as many rows.
     method : "grid" looks for the range of numbers that explain the labels about as well as the best, and takes its
-        middle. "brent" is the search of the paper for the best alone, which can stop at a local optimum.
+        middle. "brent" is the search of the paper for the best alone, which can stop at a local optimum. "published" is
+        that search over k-means as it was published: all rows, all features, the best of ten starts. The seed plays no
+        part in it, as there.
     say : called with (numbers tried, numbers to try).
 
     Notes
@@ -97,13 +103,20 @@ def estimate_n_classes(
     """
     if method not in _METHODS:
         raise ConfigError(f"Unknown method {method!r}.{did_you_mean(method, _METHODS)}")
-    rows = _sample(y_class, seed)
-    y_class = y_class[rows]
-    low, high = _bounds(y_class, n_old, max_classes)
+    is_published = method == "published"
+    if not is_published:
+        rows = _sample(y_class, seed)
+        x, y_class = x[rows], y_class[rows]
+    low, high = _bounds(y_class, n_old, max_classes, up_to_the_rows=is_published)
     with threadpool_limits(1):  # sums over threads come out in any order; one thread gives the same answer every time
-        reduced = _reduced(x[rows], seed)
-        n_labelled = int((y_class >= 0).sum())
-        tried = _Tried(lambda n: _mean_accuracy(reduced, y_class, n_old, n, seed), n_labelled, say)
+        x = np.asarray(x, np.float32) if is_published else _reduced(x, seed)
+
+        def accuracy_of(n: int) -> float:
+            if is_published:
+                return cluster_accuracy(y_class, _cluster(x, n, 0, PUBLISHED_STARTS), n_old)
+            return _mean_accuracy(x, y_class, n_old, n, seed)
+
+        tried = _Tried(accuracy_of, int((y_class >= 0).sum()), say)
         best = _METHODS[method](tried, low, high)
     return NumberOfClasses(best, *tried.span, tuple(sorted(tried.curve.items())))
 
@@ -186,8 +199,7 @@ def _geometric(low: int, high: int) -> list[int]:
 
 def _brent(tried: _Tried, low: int, high: int) -> int:
     """Brent's bounded search as in the paper; a tolerance below one class would only repeat itself."""
-    golden = (1 + math.sqrt(5)) / 2
-    tried.expect(3 + math.ceil(math.log(max(high - low, 1) / 0.5, golden)))
+    tried.expect(_most_fits(low, high))
     if low < high:
         minimize_scalar(lambda n: -tried.at(round(n)), bounds=(low, high), method="bounded", options={"xatol": 0.5})
     else:
@@ -196,10 +208,27 @@ def _brent(tried: _Tried, low: int, high: int) -> int:
     return tried.best
 
 
-_METHODS: dict[str, Callable[[_Tried, int, int], int]] = {"grid": _grid, "brent": _brent}
+def _most_fits(low: int, high: int) -> int:
+    """How many numbers a search by the golden section may try until it knows one class from the next."""
+    golden = (1 + math.sqrt(5)) / 2
+    return 3 + math.ceil(math.log(max(high - low, 1) / 0.5, golden))
 
 
-def _bounds(y_class: IntArray, n_old: int, max_classes: int | None) -> tuple[int, int]:
+def _published(tried: _Tried, low: int, high: int) -> int:
+    """The same search as it was published: whole numbers by cutting off, where it stopped, at SciPy's own tolerance."""
+    tried.expect(_most_fits(low, high))
+    found = low
+    if low < high:
+        found = int(minimize_scalar(lambda n: -tried.at(int(n)), bounds=(low, high), method="bounded").x)
+    tried.at(found)
+    tried.finish()
+    return found
+
+
+_METHODS: dict[str, Callable[[_Tried, int, int], int]] = {"grid": _grid, "brent": _brent, "published": _published}
+
+
+def _bounds(y_class: IntArray, n_old: int, max_classes: int | None, *, up_to_the_rows: bool = False) -> tuple[int, int]:
     """The smallest and the largest number to try."""
     n_rows = len(y_class)
     if n_old < 1 or not (y_class >= 0).any():
@@ -207,7 +236,8 @@ def _bounds(y_class: IntArray, n_old: int, max_classes: int | None) -> tuple[int
     n_known = max(n_old, int(y_class.max()) + 1)
     low = max(2, n_known)
     if max_classes is None:
-        max_classes = max(low, min(_MOST_CLASSES, max(4 * n_known, n_known + 20), n_rows // 2))
+        limits = [n_rows] if up_to_the_rows else [max(4 * n_known, n_known + 20), n_rows // 2]
+        max_classes = max(low, min(_MOST_CLASSES, *limits))
     if max_classes < low:
         raise ConfigError(f"max_classes is {max_classes}; with {n_known} known classes it must be at least {low}.")
     if n_rows < low:
@@ -239,11 +269,11 @@ def _mean_accuracy(x: FloatArray, y_class: IntArray, n_old: int, n_classes: int,
     return float(np.mean([cluster_accuracy(y_class, _cluster(x, n_classes, each), n_old) for each in seeds]))
 
 
-def _cluster(x: FloatArray, n_clusters: int, seed: int) -> IntArray:
-    """One run of plain k-means: the cluster of every row."""
+def _cluster(x: FloatArray, n_clusters: int, seed: int, n_init: int = 1) -> IntArray:
+    """Plain k-means, the best of ``n_init`` runs: the cluster of every row."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():  # fewer distinct points than clusters is no fault here
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(x), np.int64)
+        return np.asarray(KMeans(n_clusters, n_init=n_init, random_state=seed).fit_predict(x), np.int64)

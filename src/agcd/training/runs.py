@@ -69,6 +69,8 @@ class TrainingRun(ABC):
 
     def run_epoch(self, epoch: int) -> dict[str, Any]:
         rng = generator(self.job.seed, "train", self.job.round, "epoch", epoch)
+        if self.first is None and self.job.round and self.config.first_mapping == "start":
+            self.first = self.current_mapping()
         facts = self.learn(epoch, rng)
         self.last = self.current_mapping()
         self.first = self.first or self.last
@@ -305,17 +307,28 @@ class TwoPhaseRun(DescentRun):
         config, labels, device = self.config, self.job.labels, self.job.device
         said = np.where(labels.y_class < 0, labels.accepted_classes, labels.y_class)
         slot_of_class, values = sent(mapping.slot_of_class, device), list[Tensor]()
-        for rows, weight in ((labels.accepted_rows, config.answers.page_weight), (labels.queried_rows, 1.0)):
+        both = (labels.accepted_rows, config.answers.page_weight, False), (labels.queried_rows, 1.0, True)
+        for rows, weight, is_answer in both:
+            # Accepted rows stay in the unlabelled stream and have these losses there.
+            unsupervised = is_answer and config.queried_unsupervised
             taught = list(shuffled_batches(rows if weight else rows[:0], config.query_batch_size, rng))
             for batch in self.batches(taught, [said[some] for some in taught], rng):
                 if config.map_every and values and len(values) % config.map_every == 0:
                     slot_of_class = sent(self.current_mapping().slot_of_class, device)
 
-                def loss_of(output: Output, y: Tensor = batch.y_class, weight: float = weight) -> Tensor:
-                    return weight * queried_loss(output, y, slot_of_class[y], config)  # noqa: B023
+                def loss_of(output: Output, batch: Batch = batch, weight: float = weight) -> Tensor:
+                    y = batch.y_class
+                    loss = weight * queried_loss(output, y, slot_of_class[y], config)  # noqa: B023
+                    return loss + self._unsupervised_loss(batch, output, epoch) if unsupervised else loss  # noqa: B023
 
                 values.append(self.descend(batch, loss_of, self.ema_decay(epoch, 1.0)))
         return mean_loss(values)
+
+    def _unsupervised_loss(self, batch: Batch, output: Output, epoch: int) -> Tensor:
+        """The original loss of a batch as if nobody had labelled any of it."""
+        unlabelled = torch.full_like(batch.y_class, -1)
+        batch = batch._replace(y_class=unlabelled, labelled=batch.unlabelled, unlabelled=batch.labelled)
+        return self.original_loss(batch, output, unlabelled, epoch)
 
 
 def mean_loss(values: Sequence[Tensor]) -> float:

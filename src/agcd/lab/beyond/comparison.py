@@ -24,8 +24,8 @@ from agcd.lab.beyond.plan import (
 )
 from agcd.lab.cells import NO_QUERY
 from agcd.lab.finished import FinishedCells
+from agcd.lab.paper.comparable import flat
 from agcd.lab.paper.study import Entry, Study
-from agcd.lab.paper.table_text import flat
 from agcd.lab.results import markdown_table, mean_std
 from agcd.types import FloatArray, IntArray
 from agcd.words import MISSING

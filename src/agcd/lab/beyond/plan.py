@@ -10,8 +10,8 @@ from typing import Any
 from agcd.config import OUR_ANSWERS, OUR_STRATEGY, AnswersConfig, merged
 from agcd.errors import ConfigError, did_you_mean
 from agcd.lab.cells import NO_QUERY, Cell
+from agcd.lab.paper.comparable import flat
 from agcd.lab.paper.study import Entry, Study, open_study
-from agcd.lab.paper.table_text import flat
 from agcd.lab.results import unique
 
 OURS, REFERENCE, RANDOM = "ours", "adaptive_novel", "random"

@@ -12,11 +12,12 @@ from agcd.io import atomic_write
 from agcd.lab.bench import Progress, check_cells, print_now, run_bench
 from agcd.lab.cells import Cell
 from agcd.lab.finished import FinishedCells
+from agcd.lab.paper.comparable import network_words
 from agcd.lab.paper.figure_plans import FIGURES, Figure
 from agcd.lab.paper.study import Study, Wanted, with_estimates
 from agcd.lab.paper.table_plans import TABLES, Table
 from agcd.lab.paper.table_text import markdown, raw_csv
-from agcd.plotting import png_bytes
+from agcd.plotting import headed, png_bytes
 from agcd.tracking import Tracking
 
 
@@ -63,9 +64,17 @@ def run_paper(
             texts.append(_write_table(one, own, finished))
         else:
             with atomic_write(out / "figures" / f"{one.name}.png") as aside:
-                aside.write_bytes(png_bytes(one.draw(own, finished)))
+                aside.write_bytes(png_bytes(headed(one.draw(own, finished), headline(own))))
     _write_index(out)
     return "\n".join(texts)
+
+
+def headline(studies: Sequence[Study]) -> str:
+    """What the studies of a figure were made with: once where it is the same for all of them, else by name."""
+    made_with = {study.title: f"{network_words(study)}, protocol {study.protocol}" for study in studies}
+    if len(set(made_with.values())) == 1:
+        return made_with[studies[0].title]
+    return "\n".join(f"{title}: {words}" for title, words in made_with.items())
 
 
 def seeded(studies: Sequence[Study], wanted: Wanted, n_other_seeds: int) -> list[Study]:

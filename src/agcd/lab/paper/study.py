@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from agcd.config import merged
+from agcd.config import Config, make_config, merged
 from agcd.io import digest, read_json, write_json
 from agcd.lab.bench import Progress
 from agcd.lab.cells import NO_QUERY, Cell, load, prepare
 from agcd.lab.published import parse_spec, with_preset
 from agcd.lab.results import name_of
 from agcd.training.n_classes import estimate_n_classes, prefix_features
-from agcd.types import NumberOfClasses
+from agcd.types import Dataset, NumberOfClasses
 
 QUICK: dict[str, Any] = {"train": {"base_epochs": 3, "round_epochs": 2}, "query": {"rounds": 2}}
 """What ``--quick`` changes: enough to see every table and figure, too little to believe one."""
-ESTIMATE_METHOD = "brent"
-"""The paper's search for the number of classes. The product's default is "grid"; docs/method.md compares them."""
+ESTIMATE_METHODS = {"fast": "brent", "published": "published"}
+"""By ``max_acc``: the paper's search, over our k-means or the published one. The product's own is "grid"."""
+MadeOf = Literal["images", "texts", "embeddings"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Study:
     quick: bool = False
     estimates: tuple[NumberOfClasses, ...] = ()
     """The estimated number of classes of each seed, where something wants it."""
+    made_of: MadeOf = "images"
 
     @property
     def n_classes(self) -> int:
@@ -69,9 +71,9 @@ class Study:
         return str(self.settings.get("protocol", "quick"))
 
     @property
-    def is_the_papers(self) -> bool:
-        """Whether this is a data set of the paper under one of its protocols, so that its numbers may stand beside."""
-        return parse_spec(self.data) is not None and self.protocol in ("paper", "official") and not self.quick
+    def config(self) -> Config:
+        """The settings that its tables have in common, complete."""
+        return make_config(self.settings)
 
     def entry(
         self,
@@ -119,7 +121,13 @@ def open_study(
     cell = Cell(data, NO_QUERY, 0, settings, split)
     loaded = load(cell, cache_dir)
     n_old, n_novel = len(loaded.split.old_classes), len(loaded.split.novel_classes)
-    return Study(data, n_seeds, settings, split, n_old, n_novel, cell.config.query.budget or n_novel, quick)
+    budget = cell.config.query.budget or n_novel
+    return Study(data, n_seeds, settings, split, n_old, n_novel, budget, quick, made_of=made_of(loaded.dataset))
+
+
+def made_of(dataset: Dataset) -> MadeOf:
+    """What features are computed from, in the order in which ``open_features`` looks."""
+    return "embeddings" if dataset.x is not None else "texts" if dataset.texts is not None else "images"
 
 
 def with_estimates(study: Study, out: Path, cache_dir: Path, progress: Progress) -> Study:
@@ -130,14 +138,15 @@ def with_estimates(study: Study, out: Path, cache_dir: Path, progress: Progress)
 
 def _estimate(cell: Cell, out: Path, cache_dir: Path, progress: Progress) -> NumberOfClasses:
     """The estimate for the start of a cell; strategy and training play no part in it."""
+    method = ESTIMATE_METHODS[cell.config.max_acc]
     parts = {"data": cell.data, "seed": cell.seed, "split": cell.split, "backbone": cell.settings.get("backbone")}
-    path = out / "estimates" / f"{digest([parts, ESTIMATE_METHOD])}.json"
+    path = out / "estimates" / f"{digest([parts, method])}.json"
     if not path.exists():
         prepared = prepare(cell, cache_dir)
         labels = prepared.labels
         rows = labels.train_rows
         x = prefix_features(prepared.features, rows)
-        found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, method=ESTIMATE_METHOD, seed=cell.seed)
+        found = estimate_n_classes(x, labels.y_class[rows], labels.n_old, method=method, seed=cell.seed)
         write_json(path, {"cell": asdict(cell), "estimate": found.to_json()})
         progress(f"number of classes, {cell.data} seed {cell.seed}: {found.n} estimated")
     return NumberOfClasses.from_json(read_json(path)["estimate"])

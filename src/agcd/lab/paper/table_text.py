@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agcd.lab.finished import FinishedCells, Records
+from agcd.lab.paper.comparable import flat, network_words, why_withheld
 from agcd.lab.paper.printed import PaperNumbers, paper_estimate, paper_numbers
 from agcd.lab.paper.study import Entry, Study
 from agcd.lab.paper.table_plans import Table
@@ -65,6 +65,7 @@ LINES = {
     "d": "(d) + diversity, adaptive",
     "e": "(e) as d, always informative (not in the paper)",
 }
+_IN_THE_NETWORKS_WORDS = {"backbone.name", "backbone.weights", "backbone.weights_sha256", "backbone.trainable_blocks"}
 COLUMNS = {
     "known": "K known",
     "estimated": "K estimated",
@@ -75,8 +76,8 @@ COLUMNS = {
 
 def markdown(table: Table, study: Study, finished: FinishedCells) -> str:
     """The table of one data set with its heading and, below it, what must be said about its numbers."""
-    entries = table.entries(study)
-    columns, notes = unique(entry.column for entry in entries), _Notes()
+    entries, withheld = table.entries(study), why_withheld(study)
+    columns, notes = unique(entry.column for entry in entries), _Notes(is_beside=withheld is None)
     lines = []
     for line in unique(entry.line for entry in entries):
         own = {entry.column: entry for entry in entries if entry.line == line}
@@ -87,22 +88,21 @@ def markdown(table: Table, study: Study, finished: FinishedCells) -> str:
         ]
         lines.append([LINES.get(line, line), *figures])
     text = [_heading(study, entries), "", markdown_table(["", *_titles(table, columns)], lines)]
-    return "\n".join([*text, *_estimates(table, study), *notes.lines()]) + "\n"
+    said = ["", withheld] if withheld else []
+    return "\n".join([*text, *_estimates(table, study, withheld is None), *notes.lines(), *said]) + "\n"
 
 
 def raw_csv(table: Table, studies: Sequence[Study], finished: FinishedCells) -> str:
     """Every entry and seed on a line of its own, unrounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["data", "protocol", "split", "line", "column", "seed", *table.measures])
+    writer.writerow(["data", "backbone", "protocol", "split", "line", "column", "seed", *table.measures])
     for study in studies:
         for entry in table.entries(study):
             for cell in entry.cells:
                 records = finished.records(cell)
-                values = [MEASURES[name].of(records) for name in table.measures]
-                writer.writerow(
-                    [study.name, study.protocol, records[-1]["split"], entry.line, entry.column, cell.seed, *values]
-                )
+                run = [study.name, network_words(study), study.protocol, records[-1]["split"], entry.line, entry.column]
+                writer.writerow([*run, cell.seed, *(MEASURES[name].of(records) for name in table.measures)])
     return text.getvalue()
 
 
@@ -113,22 +113,15 @@ def _heading(study: Study, entries: Sequence[Entry]) -> str:
     changed = flat({name: part for name, part in study.settings.items() if name in ("backbone", "train")})
     parts = [
         f"{study.n_old} old and {study.n_novel} novel classes",
+        network_words(study),
         f"protocol {study.protocol}",
-        *(f"{name}={value}" for name, value in changed.items()),
+        *(f"{name}={value}" for name, value in changed.items() if name not in _IN_THE_NETWORKS_WORDS),
         *(["--quick: too short to believe"] if study.quick else []),
         f"{study.n_seeds} seed{'s' * (study.n_seeds > 1)}",
         *(f"{budget} questions a round" for budget in asked if len(asked) == 1),
         f"{n_rounds} rounds",
     ]
     return f"**{study.title}**: " + ", ".join(parts)
-
-
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings under dotted names."""
-    result: dict[str, Any] = {}
-    for name, value in settings.items():
-        result |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return result
 
 
 def _titles(table: Table, columns: Sequence[str]) -> list[str]:
@@ -143,15 +136,16 @@ def _titles(table: Table, columns: Sequence[str]) -> list[str]:
 def _figure(table: Table, study: Study, entry: Entry, measure: str, finished: FinishedCells, notes: _Notes) -> str:
     values = [MEASURES[measure].of(finished.records(cell)) for cell in entry.cells]
     ours = mean_std(values, percent=MEASURES[measure].percent)
-    theirs = paper_numbers(table.name, study.name, entry.line, entry.column) if study.is_the_papers else None
+    theirs = paper_numbers(table.name, study.name, entry.line, entry.column) if notes.is_beside else None
     value = theirs.value(measure) if theirs else None
     return ours if theirs is None or value is None else f"{ours} (paper {value:g}{notes.mark(theirs)})"
 
 
 class _Notes:
-    """Footnotes about numbers of the paper that cannot be right, each said once."""
+    """Footnotes about numbers of the paper that cannot be right, each said once; whether any stand beside ours."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_beside: bool) -> None:
+        self.is_beside = is_beside
         self._said: list[str] = []
 
     def mark(self, number: PaperNumbers) -> str:
@@ -165,10 +159,10 @@ class _Notes:
         return ["", *(f"[{i}] {note}" for i, note in enumerate(self._said, 1))] if self._said else []
 
 
-def _estimates(table: Table, study: Study) -> list[str]:
+def _estimates(table: Table, study: Study, is_beside: bool) -> list[str]:
     if not table.estimates:
         return []
     found = ", ".join(f"{e.n} (seed {seed})" for seed, e in enumerate(study.estimates))
-    theirs = paper_estimate(study.name) if study.is_the_papers else None
+    theirs = paper_estimate(study.name) if is_beside else None
     beside = f"; the paper estimates {theirs.estimated}" if theirs else ""
     return ["", f"Estimated number of classes: {found}; in truth {study.n_classes}{beside}."]
