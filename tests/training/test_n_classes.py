@@ -6,6 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import linear_sum_assignment, minimize_scalar
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from agcd.errors import ConfigError
 from agcd.features.rows import EmbeddingRows
@@ -243,3 +246,69 @@ def test_prefix_features_are_the_pretrained_ones_at_unit_length() -> None:
     expected = x[rows] / np.linalg.norm(x[rows], axis=1, keepdims=True)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+# --- as published --------------------------------------------------------------------------------------------------
+
+
+def published_twin(x: FloatArray, y_class: IntArray, n_old: int) -> tuple[int, dict[int, float]]:
+    """The published estimate in as few words as it has: k-means of scikit-learn, an assignment, SciPy's search."""
+    curve: dict[int, float] = {}
+
+    def minus_accuracy(n: float) -> float:
+        y_cluster = KMeans(int(n), n_init=10, random_state=0).fit(x).labels_[y_class >= 0]
+        hits = np.zeros((int(n), n_old))
+        np.add.at(hits, (y_cluster, y_class[y_class >= 0]), 1)
+        curve[int(n)] = float(hits[linear_sum_assignment(-hits)].sum() / len(y_cluster))
+        return -curve[int(n)]
+
+    with threadpool_limits(1):
+        found = minimize_scalar(minus_accuracy, bounds=(n_old, min(1000, len(x))), method="bounded")
+    return int(found.x), curve
+
+
+@pytest.mark.parametrize(("n_true", "n_old", "dims"), [(6, 4, 6), (12, 5, 40)])
+def test_the_published_estimate_is_that_of_a_slow_twin(n_true: int, n_old: int, dims: int) -> None:
+    rng = np.random.default_rng(n_true)
+    truth = np.repeat(np.arange(n_true), 12)
+    x = (rng.normal(size=(n_true, dims))[truth] + 0.8 * rng.normal(size=(len(truth), dims))).astype(np.float32)
+    y_class = np.where((truth < n_old) & (np.arange(len(truth)) % 12 < 4), truth, -1)
+    n, curve = published_twin(x, y_class, n_old)
+    for seed in (0, 3):
+        found = estimate_n_classes(x, y_class, n_old, method="published", seed=seed)
+        assert found.n == n
+        assert dict(found.curve) == pytest.approx(curve)
+
+
+def test_the_published_estimate_sees_all_rows_and_features_and_may_try_as_many_classes_as_there_are_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(n_classes, "MAX_UNLABELLED", 5)
+    monkeypatch.setattr(n_classes, "DIMS", 2)
+    shapes, tried = set(), []
+
+    def fit(x: FloatArray, n_clusters: int, seed: int, n_init: int) -> IntArray:
+        shapes.add(x.shape)
+        tried.append((n_clusters, seed, n_init))
+        return np.arange(len(x)) % n_clusters
+
+    monkeypatch.setattr(n_classes, "_cluster", fit)
+    x, y_class = blobs_apart(10, 6, per_class=30)
+    found = estimate_n_classes(x, y_class, 6, method="published")
+    assert shapes == {(300, 10)}
+    assert {(seed, n_init) for _, seed, n_init in tried} == {(0, 10)}
+    assert len({n for n, _, _ in tried}) == len(tried) == len(found.curve)
+    first = 6 + 0.5 * (3 - 5**0.5) * (300 - 6)
+    assert tried[0][0] == int(first), "the first point of the golden section up to all rows"
+
+
+def test_a_project_under_the_papers_protocol_estimates_as_published() -> None:
+    blobs = make_blobs(n_classes=5, n_old=3, per_class=15)
+    x = prefix_features(blobs.features, np.arange(75))
+    said: list[tuple[int, int]] = []
+    found = n_classes.look_for_classes(
+        blobs.features, blobs.labels, seed=4, max_acc="published", say=lambda done, total: said.append((done, total))
+    )
+    assert found == estimate_n_classes(x, blobs.labels.y_class, 3, method="published")
+    assert said[-1][0] == said[-1][1]
+    assert found != n_classes.look_for_classes(blobs.features, blobs.labels, seed=4)

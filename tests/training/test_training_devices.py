@@ -39,7 +39,7 @@ SMALL: dict[str, Any] = {
     "gcd": {"n_init": 1},
 }
 OURS = {"mapping": "evidence", "repair": True, "restart": True, "spread_weight": 2.0, "unnamed": "drop"}
-TWO_PHASES = {"map_every": 1, "keep_queried_unlabelled": True, "answers": OURS}
+TWO_PHASES = {"map_every": 1, "keep_queried_unlabelled": True, "queried_unsupervised": True, "answers": OURS}
 COURSES: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in sorted(TRAINERS)),
     *((name, TWO_PHASES) for name in sorted(TRAINERS) if "answers" in sections_read(name)),

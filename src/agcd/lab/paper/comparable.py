@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agcd.config import make_config
-from agcd.lab.paper.study import Study
+from agcd.config import make_config, merged
+from agcd.lab.paper.study import QUICK, Study
 from agcd.lab.published import parse_spec, with_preset
 from agcd.lab.starts import PUBLISHED
 
@@ -57,7 +57,7 @@ def _differences(study: Study) -> Iterator[str]:
         yield f"protocol {study.protocol} is none of {' and '.join(PAPER_PROTOCOLS)}"
     if study.quick:
         yield "--quick is too short"
-    if study.split.get("classes", PUBLISHED) != PUBLISHED or set(study.split) > {"classes"}:
+    if study.split.get("classes", PUBLISHED) != PUBLISHED or set(study.split) - {"classes"}:
         yield "the split is not the paper's"
     if changed := changed_settings(study):
         yield f"settings of the protocol were changed ({', '.join(changed)})"
@@ -65,8 +65,8 @@ def _differences(study: Study) -> Iterator[str]:
 
 def changed_settings(study: Study) -> list[str]:
     """The settings, by their full names, that decide a run and are not those of the protocol on this data set."""
-    as_it_is = make_config(with_preset(study.data, {"protocol": study.protocol}))
-    ours, theirs = (flat(config.model_dump(mode="json")) for config in (study.config, as_it_is))
+    of_protocol = merged(with_preset(study.data, {"protocol": study.protocol}), QUICK if study.quick else {})
+    ours, theirs = (flat(config.model_dump(mode="json")) for config in (study.config, make_config(of_protocol)))
     changed = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
     return [name for name in changed if not {name, name.partition(".")[0]} & _FREE]
 

@@ -112,7 +112,12 @@ def _long_tail(study: Study) -> list[Entry]:
 
 
 def _transfer(study: Study) -> list[Entry]:
-    return [study.entry(OURS, OURS)]
+    """Where the mapping decides, the switch by either reading of its change: they share what they ask alike."""
+    query, ours = study.config.query, study.entry(OURS, OURS)
+    if query.switch_round is not None:
+        return [ours]
+    other = "literal" if query.stability == "mapping" else "mapping"
+    return [ours, study.entry(other, OURS, settings={"query": {"stability": other}})]
 
 
 def _table(
@@ -141,7 +146,7 @@ _ALL = (
     _table(
         "transfer-round",
         "First round with informative questions",
-        ("transfer_round", "first_diff"),
+        ("transfer_round", "first_diff", "first_literal_diff"),
         _transfer,
         core=True,
     ),

@@ -39,8 +39,15 @@ def transfer_round(records: Records) -> float | None:
 
 
 def first_diff(records: Records) -> float | None:
-    """How much the mapping changed within the first round: below 0.1 the next questions are informative."""
+    """How much the mapping that answers are translated by changed within the first round: below 0.1 the next questions
+    are informative."""
     return float(records[1]["mapping_diff"]) if len(records) > 1 else None
+
+
+def first_literal_diff(records: Records) -> float | None:
+    """The same of the paper's free assignment; records of version 0.1 have none."""
+    found = records[1].get("literal_diff") if len(records) > 1 else None
+    return None if found is None else float(found)
 
 
 MEASURES: dict[str, Measure] = {
@@ -56,6 +63,7 @@ MEASURES: dict[str, Measure] = {
     "nov_information": Measure("Nov-I", False, _last("nov_information")),
     "transfer_round": Measure("round", False, transfer_round),
     "first_diff": Measure("mapping diff of round 1", False, first_diff),
+    "first_literal_diff": Measure("literal diff of round 1", False, first_literal_diff),
 }
 LINES = {
     "none": "w/o AGCD",
@@ -64,6 +72,8 @@ LINES = {
     "c": "(c) + informativeness",
     "d": "(d) + diversity, adaptive",
     "e": "(e) as d, always informative (not in the paper)",
+    "literal": "the same by the paper's free assignment (query.stability = literal)",
+    "mapping": "the same by the mapping that training uses (query.stability = mapping)",
 }
 _IN_THE_NETWORKS_WORDS = {"backbone.name", "backbone.weights", "backbone.weights_sha256", "backbone.trainable_blocks"}
 COLUMNS = {
