@@ -84,9 +84,9 @@ def measure(config: Config, cache_dir: Path, dim: int | None = None, has_texts: 
         if extraction and config.backbone.trainable_blocks:
             adapter = measure_training(_random_rows(n_rows, features.dim), config.train, folder / "pooled", device)
             pooled = replace(adapter, item_bytes=2 * features.dim)  # stored in float16
-        process_bytes = _peak_memory()
+        process_bytes = peak_memory()
         return Machine(
-            memory_bytes=_machine_memory(),
+            memory_bytes=machine_memory(),
             disk_bytes_per_s=measure_disk(folder / "probe"),
             process_bytes=process_bytes,
             dim=features.dim,
@@ -139,11 +139,11 @@ def measure_extraction(images: Dataset, config: Config, folder: Path) -> tuple[E
     features = open_features(images, backbone, folder, device=config.device, progress=tick)
     per_image = (ticks[-1] - ticks[N_SKIPPED - 1]) / (len(ticks) - N_SKIPPED)
     start_s = max(0.0, ticks[-1] - start - per_image * len(ticks))
-    decode_s = min(_decode_seconds(images, backbone.image_size) / (os.cpu_count() or 1), per_image / 2)
+    decode_s = min(decode_seconds(images, backbone.image_size) / (os.cpu_count() or 1), per_image / 2)
     return Extraction(start_s, decode_s, (per_image - decode_s) / backbone.views), features
 
 
-def _decode_seconds(images: Dataset, image_size: int) -> float:
+def decode_seconds(images: Dataset, image_size: int) -> float:
     """Seconds of one core per image."""
     assert images.paths is not None
     jobs = [views.ViewJob(str(images.paths[i]), images.keys[i], (0, 1)) for i in range(N_SKIPPED)]
@@ -203,15 +203,15 @@ def measure_training(features: RowFeatures, config: TrainConfig, folder: Path, d
         queried.append(max(0.05 * step, again.epoch_s - beside) / -(-N_ASKED // config.query_batch_size))
     return Training(
         item_bytes=_item_bytes(features),
-        step=_line(step_few, step_many),
-        queried_step=_line(*queried),
-        predict=_line(*predict),
+        step=line_through(step_few, step_many),
+        queried_step=line_through(*queried),
+        predict=line_through(*predict),
         epoch_s=epoch_s,
-        model_bytes=_line(*(_model_bytes(run.outcome, folder) for run in (few_long, many_long))),
+        model_bytes=line_through(*(_model_bytes(run.outcome, folder) for run in (few_long, many_long))),
     )
 
 
-def _line(at_few: float, at_many: float) -> Line:
+def line_through(at_few: float, at_many: float) -> Line:
     """Through both points; noise must not make more slots cheaper."""
     slope = max(0.0, (at_many - at_few) / (MANY_SLOTS - FEW_SLOTS))
     return Line(max(0.0, at_few - slope * FEW_SLOTS), slope)
@@ -319,13 +319,13 @@ def _name_of(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def _machine_memory() -> int:
+def machine_memory() -> int:
     """Bytes of memory, 8 GB where the system does not tell."""
     names = getattr(os, "sysconf_names", {})
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 8 * 2**30
 
 
-def _peak_memory() -> int:
+def peak_memory() -> int:
     """Bytes this process has held at most, 1 GB where the system does not tell."""
     try:
         import resource

@@ -326,9 +326,7 @@ def _build(config: BackboneConfig) -> tuple[nn.Module, str, Pixels]:
         raise _no_backbone(timm, config.name)
     if config.weights is None:
         raise WeightsError(f"Backbone {config.name!r} needs a local file: name it in backbone.weights.")
-    facts = timm.get_pretrained_cfg(config.name)
-    sizes = {"img_size": config.image_size} if facts.fixed_input_size else {}
-    model = _created(timm, config, sizes)
+    facts, model = timm.get_pretrained_cfg(config.name), _created(timm, config)
     return model, load_weights(model, config.weights, config.weights_sha256), (tuple(facts.mean), tuple(facts.std))
 
 
@@ -357,7 +355,24 @@ BACKBONES: Registry[Make] = Registry("Backbone", "agcd.backbones", dict.fromkeys
 """Every backbone that is not timm's and can be named in ``backbone.name``."""
 
 
-def _created(timm: Any, config: BackboneConfig, sizes: dict[str, int]) -> nn.Module:
+def blank_network(config: BackboneConfig) -> Cut:
+    """The network cut as ``load_backbone`` cuts it, without its weights, so that what it does can be counted."""
+    timm = import_timm()
+    if is_from_outside(config.name):
+        return _from_outside(config)[0]
+    if config.name in TOYS:
+        model = _toy(config)
+    elif config.name == LITE0:
+        model = timm.create_model("tf_efficientnet_lite0", num_classes=0)
+    elif timm.is_model(config.name):
+        model = _created(timm, config)
+    else:
+        raise _no_backbone(timm, config.name)
+    return cut(model.eval().requires_grad_(False), config.trainable_blocks, config.image_size)
+
+
+def _created(timm: Any, config: BackboneConfig) -> nn.Module:
+    sizes = {"img_size": config.image_size} if timm.get_pretrained_cfg(config.name).fixed_input_size else {}
     try:
         model: nn.Module = timm.create_model(config.name, pretrained=False, num_classes=0, **sizes)
     except (TypeError, AssertionError, RuntimeError) as error:

@@ -28,6 +28,9 @@ from agcd.io import digest, digest_bytes, read_json, write_json
 from agcd.types import UNLABELLED, Dataset, FloatArray, IntArray
 from agcd.words import printable
 
+DECODING_THREADS = 4
+"""Where features are computed at every read: a batch is soon decoded, and the network waits for it."""
+
 log = logging.getLogger("agcd")
 
 
@@ -235,7 +238,7 @@ class OnlineRows:
         keeps = 4 * np.prod(shape, dtype=np.int64) <= self.kept_bytes
         self._test_views = torch.empty(shape if keeps else (0,), device=backbone.device)
         self._is_kept = np.zeros(self.n_rows, dtype=bool)
-        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="agcd-decode")
+        self._threads = ThreadPoolExecutor(max_workers=DECODING_THREADS, thread_name_prefix="agcd-decode")
         self._decoder = Decoder()
 
     def read(self, rows: IntArray, views: IntArray, allocate: Allocate = np.empty) -> Tensor:
