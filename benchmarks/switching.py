@@ -1,12 +1,13 @@
 """When each rule of stability lets Adaptive-Novel switch, on embeddings made as hard as one likes.
 
     python benchmarks/switching.py DATA [--per-class N] [--noise S …] [--slots F …] [--protocol short] [--rounds 5]
-                                   [--seeds 3] [--set train.base_epochs=5 …] [--out FOLDER]
+                                   [--seeds 3] [--set train.base_epochs=5 …] [--jobs N] [--out FOLDER]
 
 DATA is an .npz of embeddings (``x``, ``y``, ``x_test``, ``y_test``) or ``digits``. The embeddings get unit length and
 Gaussian noise whose length is ``S`` times theirs; ``F`` is the number of slots over that of classes. Every condition is
-run under both rules (query.stability), which share their runs until they ask different questions. For each seed the
-table has both diffs of every round, seed by seed, and the first informative round; ``never`` is none in all rounds.
+run under both rules (query.stability), which share their runs until they ask different questions. The table has both
+diffs of every round, seed by seed, and beside the one that decides All after the last round and the first informative
+round; ``never`` is none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from agcd.cli.options import with_overrides
 from agcd.engine import open_engine
 from agcd.lab.bench import make_cells, run_bench
 from agcd.lab.datasets import load_data
-from agcd.types import FloatArray, IntArray
+from agcd.types import BoolArray, FloatArray, IntArray
 
 RULES = ("mapping", "literal")
 STRATEGY = "adaptive_novel"
@@ -73,7 +74,7 @@ def noisy(data: str, noise: float, per_class: int, folder: Path) -> tuple[Path, 
     return path, len(dataset.classes)
 
 
-def rank_in_class(y_class: IntArray, counted: Any) -> IntArray:
+def rank_in_class(y_class: IntArray, counted: BoolArray) -> IntArray:
     """Of every counted row how many of its class stand before it; 0 for the others."""
     rank = np.zeros(len(y_class), np.int64)
     for c in np.unique(y_class):
