@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from agcd.cli import app
@@ -24,6 +25,7 @@ from agcd.lab.paper.study import Study, open_study
 from agcd.lab.paper.table_plans import ACCURACIES, OURS, TABLES
 from agcd.lab.paper.table_text import MEASURES, first_diff, first_literal_diff, markdown, raw_csv, transfer_round
 from agcd.lab.published import with_preset
+from agcd.plotting import png_bytes
 from agcd.strategies import list_strategies
 from agcd.types import NumberOfClasses
 from support.blobs import FAST
@@ -233,6 +235,24 @@ def test_tables_on_real_runs_share_them_and_a_second_call_runs_nothing(tmp_path:
     assert (out / "tables" / "metrics.md").read_text() in first
     assert len((out / "tables" / "metrics.csv").read_text().splitlines()) == 1 + 3
     assert all(f"{MEASURES[m].title}" in first for m in ACCURACIES)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_figure_is_headed_by_what_it_was_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+
+    def kept(figure: Figure) -> bytes:
+        drawn.append(figure)
+        return png_bytes(figure)
+
+    monkeypatch.setattr("agcd.lab.paper.run_paper.png_bytes", kept)
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    study = open_study("toy", 1, merged(SETTINGS, {"train": {"base_epochs": 0}}), {}, cache)
+    run_paper(
+        [study], [FIGURES["imbalance"]], 1, out, cache, engine=open_engine(processes=1), progress=lambda line: None
+    )
+    assert drawn[0].get_suptitle() == "given embeddings, an adapter trained, protocol quick"
+    assert (out / "figures" / "imbalance.png").exists()
 
 
 @pytest.mark.usefixtures("in_this_process")

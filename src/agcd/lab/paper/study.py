@@ -16,7 +16,11 @@ from agcd.lab.results import name_of
 from agcd.training.n_classes import estimate_n_classes, prefix_features
 from agcd.types import Dataset, NumberOfClasses
 
-QUICK: dict[str, Any] = {"train": {"base_epochs": 3, "round_epochs": 2}, "query": {"rounds": 2}}
+QUICK: dict[str, Any] = {
+    "max_acc": "fast",
+    "train": {"base_epochs": 3, "round_epochs": 2},
+    "query": {"rounds": 2},
+}
 """What ``--quick`` changes: enough to see every table and figure, too little to believe one."""
 ESTIMATE_METHODS = {"fast": "brent", "published": "published"}
 """By ``max_acc``: the paper's search, over our k-means or the published one. The product's own is "grid"."""
