@@ -6,12 +6,13 @@ on this machine; bytes and operations are counted on the network itself, built w
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -130,14 +131,14 @@ def count_work(config: Config) -> Work:
     """Count on the network itself, with random weights."""
     parts, train = blank_network(config.backbone), config.train
     side = config.backbone.image_size
-    with torch.inference_mode():
+    with torch.no_grad():
         prefix, cached = counted(lambda: parts.prefix(torch.zeros(1, 3, side, side)))
         tail, features = counted(lambda: parts.tail(cached))
     steps, n_bytes = [], []
     for n_slots in (FEW_SLOTS, MANY_SLOTS):
         shape = (train.projector_width, train.projector_dim)
         model = DiscoveryModel(parts.tail, features.shape[1], n_slots, shape, seed=0)
-        steps.append(_step_work(model, cached.clone(), config))
+        steps.append(_step_work(model, cached, config))
         n_bytes.append(2.0 * sum(tensor.nbytes for tensor in model.state_dict().values()))  # the student, the EMA model
     step, per_slot = line_through(*steps), line_through(*n_bytes)
     return Work(prefix, tail, step.fixed, step.per_slot, HALF_BYTES * cached.numel(), features.shape[1], per_slot)
@@ -155,6 +156,18 @@ def _step_work(model: DiscoveryModel, cached: Tensor, config: Config) -> float:
 
 def counted(call: Callable[[], T]) -> tuple[float, T]:
     """The operations of matrix products and convolutions in a call, and what it gives."""
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=_COUNTED_AS) as counter:
         found = call()
     return float(counter.get_total_flops()), found
+
+
+def _of_linear(x: Sequence[int], weight: Sequence[int], *_: Any, **__: Any) -> int:
+    return 2 * math.prod(x) * weight[0]
+
+
+_COUNTED_AS = {
+    operator: _of_linear
+    for operator in [getattr(torch.ops.mkldnn, "_linear_pointwise", None)]  # products of ours, on a CPU
+    if operator is not None
+}
+"""Operators that torch's counter does not know."""
