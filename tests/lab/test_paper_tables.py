@@ -268,7 +268,7 @@ def test_the_command_makes_a_small_table_and_says_that_it_is_small(tmp_path: Pat
 def test_a_miniature_of_cub_says_what_it_was_made_with_and_why_the_papers_numbers_are_not_there(
     tmp_path: Path,
 ) -> None:
-    data = f"cub={make_whole_cub(tmp_path, n_train=2)}"
+    data = f"cub={make_whole_cub(tmp_path)}"
     small = ["backbone.image_size=32", "backbone.views=1", "train.projector_width=16"]
     arguments = ["paper", "table", "main", "--data", data, "--quick", "--jobs", "1", "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(

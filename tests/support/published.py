@@ -46,25 +46,24 @@ def packed(folder: Path, archive: Path) -> Path:
 def make_cub(folder: Path) -> Path:
     """Three classes of two images, one for training and one for testing."""
     names = {1: "001.Black_footed_Albatross", 2: "002.Laysan_Albatross", 10: "010.Red_winged_Blackbird"}
-    return _write_cub(folder / "CUB_200_2011", names, n_train=1)
+    return _write_cub(folder / "CUB_200_2011", names)
 
 
-def make_whole_cub(folder: Path, n_train: int = 3) -> Path:
-    """All 200 classes, as the published split needs them, of ``n_train`` images and one more for testing."""
-    names = {c: f"{c:03d}.Bird_{c}" for c in range(1, 201)}
-    return _write_cub(folder / "CUB_200_2011", names, n_train)
+def make_whole_cub(folder: Path) -> Path:
+    """All 200 classes, as the published split needs them, again of two images."""
+    return _write_cub(folder / "CUB_200_2011", {c: f"{c:03d}.Bird_{c}" for c in range(1, 201)})
 
 
-def _write_cub(root: Path, names: Mapping[int, str], n_train: int) -> Path:
-    """The original lists and folders; of every class the images for training come first, then one for testing."""
-    rows = [(c, f"{name}/{name[4:]}_{i}.jpg", i < n_train) for c, name in names.items() for i in range(n_train + 1)]
-    for value, (_, file, _) in enumerate(rows):
+def _write_cub(root: Path, names: Mapping[int, str]) -> Path:
+    """The original lists and folders; of every class an image for training comes first, then one for testing."""
+    rows = [(c, f"{name}/{name[4:]}_{i}.jpg") for c, name in names.items() for i in (0, 1)]
+    for value, (_, file) in enumerate(rows):
         picture(root / "images" / file, value)
     lists = {
         "classes.txt": [f"{c} {name}" for c, name in names.items()],
-        "images.txt": [f"{i} {file}" for i, (_, file, _) in enumerate(rows, start=1)],
-        "image_class_labels.txt": [f"{i} {c}" for i, (c, _, _) in enumerate(rows, start=1)],
-        "train_test_split.txt": [f"{i} {int(is_train)}" for i, (_, _, is_train) in enumerate(rows, start=1)],
+        "images.txt": [f"{i} {file}" for i, (_, file) in enumerate(rows, start=1)],
+        "image_class_labels.txt": [f"{i} {c}" for i, (c, _) in enumerate(rows, start=1)],
+        "train_test_split.txt": [f"{i} {i % 2}" for i in range(1, len(rows) + 1)],
     }
     for name, lines in lists.items():
         (root / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
