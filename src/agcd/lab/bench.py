@@ -130,7 +130,7 @@ def run_bench(
         is_here = any(map(METRICS.is_lent, metrics))
         new = [cell for cell in cells if not is_measured(cell, out, metrics)]
         measure = [Work(measure_cell, cell) for cell in new]
-        for _ in _dealt(HereEngine() if is_here else engine, measure, *place, metrics=metrics):
+        for _ in _dealt(HereEngine() if is_here else engine, measure, *place, names=metrics):
             pass
         measured = (measure_cell(cell, out, cache_dir, metrics) for cell in cells)
         records = [list(map(with_columns, *both)) for both in zip(records, measured, strict=True)]

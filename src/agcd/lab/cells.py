@@ -179,7 +179,9 @@ def cell_dir(cell: Cell, out: Path) -> Path:
     code += code_part(source_code(cell.data)) + code_part(features_code(cell.config.backbone))
     code += place_record(cell.config)
     decides = asdict(cell) | {"settings": {name: v for name, v in cell.settings.items() if name != "device"}}
-    return out / "cells" / digest([decides, settings_record(cell.config), *code])
+    settings = settings_record(cell.config)
+    settings["backbone"].setdefault("runner", "torch")  # in the names of older cells; features say who computed them
+    return out / "cells" / digest([decides, settings, *code])
 
 
 def _record(cell: Cell, prepared: Prepared, session: Session, done: Round, query: Query | None) -> dict[str, Any]:

@@ -117,12 +117,10 @@ def settings_record(config: Config) -> dict[str, Any]:
     is a part of the key by itself, was estimated.
     """
     later = {
-        "backbone": _unused(config.backbone, "weights_sha256"),
+        "backbone": _unused(config.backbone, "weights_sha256", "runner"),
         "query": _unused(config.query, "stability", "one_by_one"),
     }
     record = config.model_dump(mode="json", exclude={"train": True, "device": True, "max_acc": True, **later})
-    if config.backbone.runner == "auto":  # the default before it; who computed features is told by their fingerprint
-        record["backbone"]["runner"] = "torch"
     return record | {"train": train_record(config.train)}
 
 
