@@ -54,7 +54,7 @@ LAB: list[set[str]] = [
     {"published", "given", "evaluator"},
     {"datasets", "starts", "results"},
     {"cells"},
-    {"measured", "finished", "frozen"},
+    {"measured", "finished", "frozen", "watching"},
     {"bench"},
     {"accuracy", "ask", "experiment", "paper", "demo", "person"},
     {"beyond"},
