@@ -91,8 +91,16 @@ class GCDConfig(Settings):
     """Runs of k-means at the end of base training, of which the best one counts."""
 
 
+class SimGCDNNConfig(Settings):
+    """What ``simgcd_nn`` needs beside the shared settings."""
+
+    n_neighbours: int = Field(5, ge=1, le=1000)
+    """Nearest neighbours of a row that may stand in for it, one at a time."""
+
+
 class AnswersConfig(Settings):
-    """What active rounds make of the answers, for ``simgcd`` and ``mugcd``; all off is the paper (docs/beyond.md)."""
+    """What active rounds of ``simgcd``, ``simgcd_nn`` and ``mugcd`` make of the answers; all off is the paper
+    (docs/beyond.md)."""
 
     mapping: Literal["labels", "evidence"] = "labels"
     """Who votes on the slot of a class: its labelled rows, or also the rows that evidence settles most."""
@@ -153,6 +161,7 @@ class TrainConfig(Settings):
     mugcd: MuGCDConfig = MuGCDConfig()
     pim: PIMConfig = PIMConfig()
     gcd: GCDConfig = GCDConfig()
+    simgcd_nn: SimGCDNNConfig = SimGCDNNConfig()
     options: dict[str, Any] = Field(default_factory=dict)
     """Settings of a trainer from outside, checked by the class that it declares for them."""
 

@@ -261,7 +261,7 @@ def test_only_settings_that_shape_the_work_ask_for_a_new_measurement() -> None:
 
 
 def test_a_trainer_without_a_cost_model_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no cost model for the trainer 'pim': simgcd or mugcd\."):
+    with pytest.raises(ConfigError, match=r"no cost model for the trainer 'pim': simgcd, simgcd_nn, mugcd\."):
         this_machine(config(train={"trainer": "pim"}), tmp_path)
 
 

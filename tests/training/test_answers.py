@@ -20,7 +20,7 @@ from agcd.errors import ConfigError
 from agcd.io import digest
 from agcd.propagation import Propagation
 from agcd.session import labels_digest, run_key
-from agcd.training import answers, get_trainer, losses, runs, settings_record, simgcd
+from agcd.training import TRAINERS, answers, get_trainer, losses, runs, settings_record, simgcd
 from agcd.training.answers import PropagatedLabels, drop_explained, propagate_answers, repair
 from agcd.training.fitted import Fitted, Which
 from agcd.training.heads import Output
@@ -32,7 +32,7 @@ from support.training_jobs import assert_kills_change_nothing, job, same, told, 
 
 ASKED = np.array([60, 61, 62, 80, 81, 82])
 """Of the novel classes 3 and 4; nobody has named class 5 (rows 100 to 119)."""
-two_phase_trainer = pytest.mark.parametrize("name", ["simgcd", "mugcd"])
+two_phase_trainer = pytest.mark.parametrize("name", ["simgcd", "simgcd_nn", "mugcd"])
 OFF: dict[str, Any] = AnswersConfig().model_dump()
 SWITCHES: list[dict[str, Any]] = [
     {"mapping": "evidence"},
@@ -448,12 +448,12 @@ def test_when_all_is_off_neither_the_record_nor_the_key_of_a_run_knows_the_secti
         assert run_key(blobs.features, blobs.labels, config, 6, "parent") == key
 
 
-@pytest.mark.parametrize("name", ["simgcd", "mugcd", "pim", "gcd", "logistic", "label_spreading"])
+@pytest.mark.parametrize("name", sorted(TRAINERS))
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_each_switch_counts_in_rounds_of_the_trainers_that_read_it_and_nowhere_else(
     name: str, switch: dict[str, Any]
 ) -> None:
-    blobs, reads = make_blobs(), name in ("simgcd", "mugcd")
+    blobs, reads = make_blobs(), name in ("simgcd", "simgcd_nn", "mugcd")
     off, on = (config_of(name, our) for our in (OFF, switch))
 
     def keys(parent: str | None) -> set[str]:

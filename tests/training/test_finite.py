@@ -18,7 +18,7 @@ from agcd.training.runs import DescentRun, TrainingRun
 from support.blobs import fast_config, make_blobs, make_session
 from support.training_jobs import job, same, weights
 
-TRAINERS = ("simgcd", "mugcd", "gcd", "pim")
+TRAINERS = ("simgcd", "simgcd_nn", "mugcd", "gcd", "pim")
 
 
 @pytest.mark.parametrize("name", TRAINERS)

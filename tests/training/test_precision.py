@@ -34,7 +34,7 @@ def accuracy(blobs: Blobs, done: Outcome) -> float:
 
 
 @HALF
-@pytest.mark.parametrize("trainer", ["simgcd", "mugcd", "gcd"])
+@pytest.mark.parametrize("trainer", ["simgcd", "simgcd_nn", "mugcd", "gcd"])
 def test_half_precision_learns_what_full_precision_learns(trainer: str, precision: str, tmp_path: Path) -> None:
     blobs = make_blobs()
     done = {

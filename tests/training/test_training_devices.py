@@ -21,10 +21,10 @@ from agcd.features import resident
 from agcd.features.resident import DeviceRows, near
 from agcd.features.rows import EmbeddingRows, RowFeatures
 from agcd.features.store import Allocate
-from agcd.propagation import neighbour_graph
+from agcd.propagation import nearest as nearest_on_cpu
 from agcd.run_store import NumberedRuns
 from agcd.session import Session
-from agcd.training import TRAINERS, answers, fit, sections_read
+from agcd.training import TRAINERS, fit, nearest, sections_read
 from agcd.training.fitted import Fitted
 from agcd.training.job import Outcome, TrainingJob
 from agcd.training.loop import load_tensors
@@ -45,7 +45,7 @@ COURSES: list[tuple[str, dict[str, Any]]] = [
     *((name, TWO_PHASES) for name in sorted(TRAINERS) if "answers" in sections_read(name)),
 ]
 every_trainer = pytest.mark.parametrize("name", sorted(TRAINERS))
-DESCENDING = ("gcd", "mugcd", "simgcd")
+DESCENDING = ("gcd", "mugcd", "simgcd", "simgcd_nn")
 
 
 @pytest.fixture(autouse=True)
@@ -264,10 +264,14 @@ def test_neighbours_of_many_rows_are_found_on_the_device_and_are_those_of_the_cp
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x = torch.nn.functional.normalize(torch.randn(200, 8, generator=torch.Generator().manual_seed(0)), dim=1)
-    expected = neighbour_graph(x.numpy()).toarray()
-    monkeypatch.setattr(answers, "EXACT_ROWS", 100)
-    monkeypatch.setattr(answers, "_PRODUCTS_AT_ONCE", 30 * 200)
-    there = counted(
-        lambda: np.testing.assert_allclose(answers._neighbour_graph(x.to(DEVICE)).toarray(), expected, atol=1e-5)
-    )
+    expected = nearest_on_cpu(x.numpy(), 5)
+    monkeypatch.setattr(nearest, "EXACT_ROWS", 100)
+    monkeypatch.setattr(nearest, "_PRODUCTS_AT_ONCE", 30 * 200)
+
+    def check() -> None:
+        near, cosine = nearest.nearest_rows(x.to(DEVICE), 5)
+        np.testing.assert_array_equal(np.sort(near, axis=1), np.sort(expected[0], axis=1))
+        np.testing.assert_allclose(np.sort(cosine, axis=1), np.sort(expected[1], axis=1), atol=1e-5)
+
+    there = counted(check)
     assert there.to_cpu == 2 * 7, "what is near and how near, block by block, and never the features"

@@ -24,7 +24,7 @@ log = logging.getLogger("agcd")
 
 RULE = 3
 """Raise when the meaning of a stored number changes."""
-TRAINERS = ("simgcd", "mugcd")
+TRAINERS = ("simgcd", "simgcd_nn", "mugcd")
 """Trainers whose epochs are made of the steps that are measured."""
 
 
@@ -40,7 +40,7 @@ def this_machine(
     renew : measure again
     """
     if config.train.trainer not in TRAINERS:
-        raise ConfigError(f"There is no cost model for the trainer {config.train.trainer!r}: {' or '.join(TRAINERS)}.")
+        raise ConfigError(f"There is no cost model for the trainer {config.train.trainer!r}: {', '.join(TRAINERS)}.")
     path = cache_dir / f"machine-{machine_key(config, dim, has_texts)}.json"
     if path.exists() and not renew:
         return from_json(read_json(path))

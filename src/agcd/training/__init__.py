@@ -17,6 +17,7 @@ from agcd.training.linear import LabelSpreading, Logistic
 from agcd.training.mugcd import MuGCD
 from agcd.training.pim import PIM
 from agcd.training.simgcd import SimGCD
+from agcd.training.simgcd_nn import SimGCDNN
 
 
 class Trainer(Protocol):
@@ -41,6 +42,7 @@ def fit(config: TrainConfig, job: TrainingJob) -> Outcome:
 
 TRAINERS: dict[str, Callable[..., Trainer]] = {
     "simgcd": SimGCD,
+    "simgcd_nn": SimGCDNN,
     "mugcd": MuGCD,
     "pim": PIM,
     "gcd": GCD,

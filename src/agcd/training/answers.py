@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from agcd.arrays import blocks, rank_within
-from agcd.features.devices import in_memory
-from agcd.propagation import EXACT_ROWS, N_NEIGHBOURS, neighbour_graph, normalised_graph, propagate_labels, widest_reach
+from agcd.arrays import rank_within
+from agcd.propagation import N_NEIGHBOURS, normalised_graph, propagate_labels, widest_reach
 from agcd.training.fitted import Fitted
 from agcd.training.job import TrainingJob, predicted_slots, train_features
+from agcd.training.nearest import nearest_rows
 from agcd.types import BoolArray, FloatArray, IntArray, LabelMapping
 
 VOTES_PER_CLASS = 20
@@ -29,9 +29,6 @@ MISSED_SHARE = 0.5
 EXPLAINED_EVIDENCE = 0.5
 """Labels explain a slot when its middle row has more evidence than this, as a multiple of what the middle one of all
 rows has. Certainty would not do: between two classes nobody is certain, and yet nothing is missing there."""
-
-_PRODUCTS_AT_ONCE = 1 << 26
-"""Cosines that a device holds at a time: a quarter of a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def propagate_answers(job: TrainingJob, page_weight: float = 0.0) -> PropagatedL
     assert job.start is not None
     rows = job.labels.train_rows
     said = job.labels.y_class[rows]
-    graph = _neighbour_graph(train_features(job, job.start))
+    graph = normalised_graph(*nearest_rows(train_features(job, job.start), N_NEIGHBOURS))
     found = propagate_labels(graph, said, len(job.labels.classes))
     labelled = said >= 0
     y_class, certainty = np.where(labelled, said, found.y_class), np.where(labelled, 1, found.certainty)
@@ -76,23 +73,6 @@ def propagate_answers(job: TrainingJob, page_weight: float = 0.0) -> PropagatedL
         by_page = (accepted >= 0) & ~labelled
         y_class, certainty = np.where(by_page, accepted, y_class), np.where(by_page, page_weight, certainty)
     return PropagatedLabels(rows, y_class, certainty.astype(np.float32), found.amount, labelled, graph)
-
-
-def _neighbour_graph(x: torch.Tensor) -> csr_array:
-    """``propagation.neighbour_graph`` of unit-length features (n, d), where they are.
-
-    A device looks among all rows however many there are; up to ``EXACT_ROWS`` the CPU has done so before they are sent.
-    """
-    if x.device.type == "cpu" or len(x) <= EXACT_ROWS:
-        return neighbour_graph(in_memory(x))
-    near, cosine = [], []
-    for part in blocks(len(x), len(x), _PRODUCTS_AT_ONCE):
-        similar = x[part] @ x.T
-        similar.diagonal(part.start).fill_(-torch.inf)
-        found = similar.topk(N_NEIGHBOURS, dim=1)
-        near.append(in_memory(found.indices))
-        cosine.append(in_memory(found.values))
-    return normalised_graph(np.concatenate(near), np.concatenate(cosine))
 
 
 def repair(fitted: Fitted, job: TrainingJob, known: PropagatedLabels, mapping: LabelMapping) -> None:
