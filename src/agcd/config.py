@@ -95,7 +95,7 @@ class SimGCDNNConfig(Settings):
     """What ``simgcd_nn`` needs beside the shared settings."""
 
     n_neighbours: int = Field(5, ge=1, le=1000)
-    """Nearest neighbours of a row that may stand in for it, one at a time."""
+    """Nearest neighbours of a row that may stand in for it in base training, one at a time."""
 
 
 class AnswersConfig(Settings):

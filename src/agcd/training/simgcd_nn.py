@@ -1,4 +1,4 @@
-"""SimGCD that takes neighbours for views: a row and one of its nearest neighbours learn each other's prediction.
+"""SimGCD whose base training takes neighbours for views: a row and one near it learn each other's prediction.
 
 Two crops of a picture, and noise on an embedding, show what does not tell classes apart, but hardly how the members of
 one class differ. Neighbours do. Contrast with the nearest neighbour is NNCLR's (Dwibedi et al., ICCV 2021); that
@@ -11,7 +11,8 @@ What was chosen here:
 * Half of all views are neighbours' (of two views of a row, one is in the mean).
 * A row with a label has only neighbours with the same label, and else itself, so that no label is taught to another
   class.
-* There is nothing else to it: losses, phases and schedules are SimGCD's.
+* Rounds are SimGCD's. Neighbours gain nothing there, and took a point where they were often of other classes: what
+  the answers say spreads along the same neighbours (docs/trainers.md).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from agcd.types import IntArray
 
 
 class SimGCDNN:
-    """SimGCD with neighbours as views."""
+    """SimGCD with neighbours as views in base training."""
 
     reads = frozenset({"answers", "simgcd_nn"})
 
@@ -43,8 +44,10 @@ class SimGCDNN:
 
     def fit(self, job: TrainingJob) -> Outcome:
         """Base training (``job.start`` is None) or one active round from ``job.start``."""
-        near = neighbours(job, self.config.simgcd_nn.n_neighbours)
-        return SimGCD(self.config).fit(replace(job, features=NeighbourViews(job.features, near)))
+        if job.start is None:
+            near = neighbours(job, self.config.simgcd_nn.n_neighbours)
+            job = replace(job, features=NeighbourViews(job.features, near))
+        return SimGCD(self.config).fit(job)
 
 
 def neighbours(job: TrainingJob, k: int) -> IntArray:
