@@ -48,8 +48,8 @@ class ActiveDiscovery(ClusterMixin, TransformerMixin, BaseEstimator):  # type: i
     strategy : which samples ``query`` picks; ``agcd strategies`` lists the names. A function
         ``(view, budget, rng, **options) -> rows`` will do as well. None: that of the protocol.
     protocol : "quick", "short", "paper" or "official"; chooses the defaults of everything else.
-    trainer : how it learns: "simgcd", "mugcd", "pim", "gcd", "logistic" or "label_spreading". None: what ``settings``
-        say, else "simgcd".
+    trainer : how it learns: "simgcd", "simgcd_nn", "mugcd", "pim", "gcd", "logistic" or "label_spreading". None: what
+        ``settings`` say, else "simgcd".
     settings : more settings as nested values, for example ``{"train": {"base_epochs": 50}}``.
     cache_dir : where features of images and texts are kept. None: the folder AGCD_CACHE names, else ~/.cache/agcd.
     random_state : int, RandomState or None.
