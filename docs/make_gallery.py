@@ -25,7 +25,7 @@ from agcd.types import Dataset
 
 IMAGES = Path(__file__).parent / "images" / "gallery"
 N_QUESTIONS, N_LINES = 14, 10
-MOST_BYTES, WIDTH = 200_000, 1400
+MOST_BYTES, WIDTHS = 200_000, {"accuracy": 700, "map": 1400, "questions": 1400}
 ANIMALS = (
     "ant beaver butterfly crab crocodile dalmatian dolphin dragonfly elephant flamingo hedgehog kangaroo Leopards llama "
     "octopus panda pigeon rooster scorpion starfish"
@@ -60,11 +60,11 @@ def draw_questions(dataset: Dataset, asked: list[tuple[int, str]]) -> Image.Imag
         return Image.open(io.BytesIO(png_bytes(figure)))
 
 
-def keep(picture: Image.Image, name: str) -> None:
+def keep(picture: Image.Image, name: str, what: str) -> None:
     """As WebP, small enough for a page that is read."""
     IMAGES.mkdir(parents=True, exist_ok=True)
-    picture.thumbnail((WIDTH, WIDTH))
-    path = IMAGES / f"{name}.webp"
+    picture.thumbnail((WIDTHS[what], WIDTHS[what]))
+    path = IMAGES / f"{name}-{what}.webp"
     picture.convert("RGB").save(path, quality=80, method=6)
     assert path.stat().st_size < MOST_BYTES, f"{path} is too large: {path.stat().st_size:,} bytes"
     print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
@@ -78,11 +78,11 @@ def main() -> None:
     options = parser.parse_args()
     data = TEXTS if options.name == "bank" else options.data
     done = run_demo(options.out, 0, data, classes=CLASSES[options.name].split(), console=Console(width=110))
-    for figure in ("accuracy", "map"):
-        keep(Image.open(options.out / "figures" / f"{figure}.png"), f"{options.name}-{figure}")
+    for what in ("accuracy", "map"):
+        keep(Image.open(options.out / "figures" / f"{what}.png"), options.name, what)
     asked, dataset = list(questions(done, options.out)), done.dataset
     if options.name == "groceries":
-        keep(draw_questions(dataset, asked[:N_QUESTIONS]), "groceries-questions")
+        keep(draw_questions(dataset, asked[:N_QUESTIONS]), options.name, "questions")
     if dataset.texts is not None:
         lines = [[str(i), dataset.texts[row], answer] for i, (row, answer) in enumerate(asked[:N_LINES], 1)]
         print(markdown_table(["", "question", "answer"], lines))
