@@ -1,6 +1,6 @@
-"""Make the pictures of docs/gallery.md: ``python docs/make_gallery.py groceries|animals|flowers|bank OUT [--data PATH]``.
+"""Make the pictures of docs/gallery.md: ``python docs/make_gallery.py NAME OUT [--data PATH]``.
 
-OUT is the folder of the demo: what it has finished is not run again. Kept are the accuracy and the map of its report,
+NAME is groceries, animals, flowers or bank; OUT is the folder of the demo: what it has finished is not run again. Kept are the accuracy and the map of its report,
 and what was asked first: as photographs where these may be passed on (groceries), as lines of a table for texts.
 Caltech-101 and Flowers-102 hold photographs of many owners, so of these there are charts alone.
 """
@@ -27,12 +27,12 @@ IMAGES = Path(__file__).parent / "images" / "gallery"
 N_QUESTIONS, N_LINES = 14, 10
 MOST_BYTES, WIDTHS = 200_000, {"accuracy": 700, "map": 1400, "questions": 1400}
 ANIMALS = (
-    "ant beaver butterfly crab crocodile dalmatian dolphin dragonfly elephant flamingo hedgehog kangaroo Leopards llama "
-    "octopus panda pigeon rooster scorpion starfish"
+    "ant beaver butterfly crab crocodile dalmatian dolphin dragonfly elephant flamingo hedgehog kangaroo Leopards "
+    "llama octopus panda pigeon rooster scorpion starfish"
 )
 FLOWERS = (
-    "artichoke bird_of_paradise bougainvillea californian_poppy camellia carnation common_dandelion corn_poppy cyclamen "
-    "daffodil foxglove geranium hibiscus magnolia oxeye_daisy passion_flower rose snapdragon sunflower yellow_iris"
+    "artichoke bird_of_paradise bougainvillea californian_poppy camellia carnation common_dandelion corn_poppy "
+    "cyclamen daffodil foxglove geranium hibiscus magnolia oxeye_daisy passion_flower rose snapdragon sunflower yellow_iris"
 )
 CLASSES = {"groceries": "", "animals": ANIMALS, "flowers": FLOWERS, "bank": ""}
 
