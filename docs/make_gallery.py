@@ -1,8 +1,9 @@
 """Make the pictures of docs/gallery.md: ``python docs/make_gallery.py NAME OUT [--data PATH]``.
 
-NAME is groceries, animals, flowers or bank; OUT is the folder of the demo: what it has finished is not run again. Kept are the accuracy and the map of its report,
-and what was asked first: as photographs where these may be passed on (groceries), as lines of a table for texts.
-Caltech-101 and Flowers-102 hold photographs of many owners, so of these there are charts alone.
+NAME is groceries, animals, flowers or bank; OUT is the folder of the demo: what it has finished is not run again. Kept
+are the accuracy and the map of its report, and what was asked first: as photographs where these may be passed on
+(groceries), as lines of a table for texts. Caltech-101 and Flowers-102 hold photographs of many owners, so of these
+there are charts alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ ANIMALS = (
 )
 FLOWERS = (
     "artichoke bird_of_paradise bougainvillea californian_poppy camellia carnation common_dandelion corn_poppy "
-    "cyclamen daffodil foxglove geranium hibiscus magnolia oxeye_daisy passion_flower rose snapdragon sunflower yellow_iris"
+    "cyclamen daffodil foxglove geranium hibiscus magnolia oxeye_daisy passion_flower rose snapdragon sunflower "
+    "yellow_iris"
 )
 CLASSES = {"groceries": "", "animals": ANIMALS, "flowers": FLOWERS, "bank": ""}
 
