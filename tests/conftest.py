@@ -16,6 +16,7 @@ LONGEST = (
     "test_browser",
     "test_browser_board",
     "test_browser_screens",
+    "test_notebooks",
     "test_project_kills",
     "test_browser_faults",
     "test_vit_end_to_end",
@@ -33,7 +34,9 @@ LONGEST = (
     "test_costs",
 )
 """Modules of twenty seconds and more, the longest first: else one process is left alone with them at the end."""
-APART = frozenset({"test_agreement", "test_bench", "test_costs", "test_engines", "test_jobs", "test_project_kills"})
+APART = frozenset(
+    {"test_agreement", "test_bench", "test_costs", "test_engines", "test_jobs", "test_notebooks", "test_project_kills"}
+)
 """Modules whose tests share nothing that is dear. All others stay in one process, which makes once what they share: a
 Ray cluster, a browser, a model."""
 

