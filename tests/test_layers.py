@@ -29,7 +29,9 @@ LIBRARY: list[set[str]] = [
     {"session", "report"},
     {"estimator"},
     {"api"},
-    {"app", "lab"},
+    {"app"},
+    {"client"},
+    {"lab"},
     {"cli"},
 ]
 APP: list[set[str]] = [
