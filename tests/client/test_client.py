@@ -80,8 +80,8 @@ def test_a_refusal_is_the_sentence_of_the_page(page: LocalPage) -> None:
     with pytest.raises(ApiError, match=r"^There is no row 1000: the project has 50, numbered from 0\.$") as refused:
         page.look(1000)
     assert refused.value.status == 404
-    with pytest.raises(ApiError) as wrong:
-        Client(str(page.transport.address), token="wrong").state()
+    with Client(str(page.transport.address), token="wrong") as stranger, pytest.raises(ApiError) as wrong:
+        stranger.state()
     assert wrong.value.status == 401
 
 
