@@ -17,7 +17,7 @@ def outputs(cell: Any) -> str:
     return json.dumps(cell.outputs)
 
 
-@every_notebook
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem == "compare_strategies"])
 @pytest.mark.filterwarnings("ignore")
 def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
