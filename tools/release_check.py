@@ -31,11 +31,24 @@ NOT_RELEASED = (".ci/",)
 """Of the repository, not in the sdist."""
 CARDS = r"^(torch==|triton|nvidia-|cuda-)"
 """What the registry's build of torch for graphics cards brings; torch itself is installed first, as the pin says."""
-FOR_TESTS = ("pytest", "pytest-xdist", "hypothesis", "httpx", "playwright", "trustme")
+SCHEMAS = (
+    ("compose-spec", "compose.yaml"),
+    ("citation-file-format", "CITATION.cff"),
+    ("github-issue-forms", ".github/ISSUE_TEMPLATE/bug.yml"),
+    ("github-issue-forms", ".github/ISSUE_TEMPLATE/idea.yml"),
+)
+FOR_TESTS = ("pytest", "pytest-xdist", "hypothesis", "httpx", "httpx2", "playwright", "trustme")
 OLD_WARNINGS = ("-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider")
 """Old versions warn of what is new; the newest ones of what is old, and that fails the suite."""
-FAST = ("client", "cli/test_cli.py", "test_session.py", "app/web/test_web_api.py", "data/test_sources.py")
-"""Tests that touch every dependency in about two minutes."""
+FAST = (
+    "client",
+    "cli/test_cli.py",
+    "test_session.py",
+    "app/web/test_web_api.py",
+    "data/test_sources.py",
+    "features/test_tails.py",
+)
+"""Tests that touch nearly every dependency, in some minutes."""
 PICTURES = """
 import sys
 from pathlib import Path
@@ -144,6 +157,10 @@ def check_files(built: Built, scratch: Path) -> None:
     if sha256(out / built.wheel.name) != sha256(built.wheel):
         raise Failed("The sdist builds another wheel than the repository.")
     passed("the sdist and the repository build the same wheel")
+    run(TOOLS / "hadolint", "Dockerfile", cwd=built.tree)
+    for schema, name in SCHEMAS:
+        run(TOOLS / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", name, cwd=built.tree)
+    passed(f"hadolint Dockerfile; schemas of {', '.join(name for _, name in SCHEMAS)}")
 
 
 def check_wheel(names: Sequence[str], files: AbstractSet[str]) -> None:
@@ -244,7 +261,7 @@ def floors(built: Built, scratch: Path) -> None:
     run(*into, "--no-deps", "-r", plain, built.wheel, cwd=scratch)
     use(python, scratch / "lowest-use", "lowest versions")
     run(*into, "-c", plain, *FOR_TESTS, cwd=scratch)
-    run(python, "-m", "pytest", "-q", "-n", "2", *OLD_WARNINGS, *(f"tests/{name}" for name in FAST), cwd=built.tree)
+    run(python, "-m", "pytest", "-q", *OLD_WARNINGS, *(f"tests/{name}" for name in FAST), cwd=built.tree)
     passed(f"lowest versions: {', '.join(FAST)}")
 
 
