@@ -121,23 +121,23 @@ def test_the_image_runs_as_nobody_special() -> None:
         assert f"!{source}" in (ROOT / ".dockerignore").read_text().splitlines(), source
 
 
-def test_the_files_are_valid(tmp_path: Path) -> None:
-    """By the tools that are here; ``make release-check`` has all of them that a registry has."""
-    tools = ROOT / ".release-tools" / "bin"
-    ran = 0
-    for words in (
-        [tools / "hadolint", "Dockerfile"],
-        [tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml"],
-        [tools / "check-jsonschema", "--builtin-schema", "vendor.citation-file-format", "CITATION.cff"],
+def test_compose_understands_its_file() -> None:
+    """hadolint and the schema, which registries have, are asked by ``make release-check``."""
+    if shutil.which("docker-compose") is None:
+        pytest.skip("no docker-compose here (Debian's package has that name)")
+    subprocess.run(
         ["docker-compose", "--env-file", ".env.example", "-f", "compose.yaml", "config", "--quiet"],
-        ["systemd-analyze", "verify", unit_with(tmp_path, sys.executable)],
-    ):
-        if shutil.which(words[0]):
-            done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-            assert (done.returncode, done.stdout.strip() if "verify" in words else "") == (0, ""), done.stderr
-            ran += 1
-    if not ran:
-        pytest.skip("none of these tools is here")
+        cwd=ROOT,
+        check=True,
+    )
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd here")
+    command = ["systemd-analyze", "verify", str(unit_with(tmp_path, sys.executable))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def unit_with(folder: Path, python: str) -> Path:
@@ -187,6 +187,6 @@ def test_the_image_can_be_built_and_run_as_its_user(project: Path, tmp_path: Pat
     own = {"HOME": str(home), "AGCD_CACHE": str(home / "cache"), "PYTHONPATH": ""}
     with serving(prefix / "bin" / "python", words, user, **own) as port:
         wait_for("the health check", lambda: health(port, AGCD_HOST=f"127.0.0.1:{port}") == 0, 0.2)
-    doctor = [prefix / "bin" / "agcd", "doctor"]
-    done = subprocess.run(doctor, env=env | own, user=user, group=user, capture_output=True, text=True, check=True)
+    doctor = [str(prefix / "bin" / "agcd"), "doctor"]
+    done = subprocess.run(doctor, env=env | own, user=user, group=user, capture_output=True, text=True, check=False)
     assert "for labelling alone" in done.stdout

@@ -97,8 +97,8 @@ def nginx(folder: Path, server_port: int, ports: tuple[int, int]) -> Iterator[No
     paths = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in kinds)
     whole = f"pid {folder}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{paths}include {folder}/page.conf;\n}}\n"
     (folder / "nginx.conf").write_text(whole)
-    words = ["nginx", "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
-    subprocess.run([*map(str, words), "-t"], check=True, capture_output=True)
+    words = ["nginx", "-p", str(folder), "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
+    subprocess.run([*words, "-t"], check=True, capture_output=True)
     with running(*words, "-g", "daemon off;"):
         yield
 
@@ -131,7 +131,7 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     authority.configure_trust(context)
     project, port, ports = trained_project(folder), free_port(), (free_port(), free_port())
     password = add_person(project, "ann", Role.LABEL)
-    serve = [sys.executable, "-m", "agcd.cli", "serve", project, "--port", str(port), "--by-hand"]
+    serve = [sys.executable, "-m", "agcd.cli", "serve", str(project), "--port", str(port), "--by-hand"]
     with running(*serve, "--behind-proxy", f"https://{NAME}"), proxy(folder, port, ports):
         wait_for("the server", lambda: answers(port), 0.1)
         wait_for("the proxy", lambda: answers(ports[1]), 0.1)
