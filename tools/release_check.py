@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 PYTHON = Path(sys.executable)
 TOOLS = PYTHON.parent
+EPOCH = "SOURCE_DATE_EPOCH"
 NEWER = ("3.12", "3.13", "3.14")
 """Pythons on which labelling alone is tried; training is bound to those that torch has builds for."""
 NOT_RELEASED = (".ci/",)
@@ -108,6 +109,8 @@ class Built:
     sdist: Path
     wheel: Path
     light: Path
+    epoch: dict[str, str]
+    """``SOURCE_DATE_EPOCH``, by which builds are the same."""
 
 
 def build(scratch: Path) -> Built:
@@ -118,7 +121,7 @@ def build(scratch: Path) -> Built:
         tree, out = scratch / name / "agcd", scratch / name / "dist"
         before = os.umask(mask)
         run("git", "clone", "--quiet", "--no-hardlinks", ROOT, tree, cwd=ROOT)
-        env = {"SOURCE_DATE_EPOCH": epoch, "TZ": zone}
+        env = {EPOCH: epoch, "TZ": zone}
         run(PYTHON, "-m", "build", "--outdir", out, tree, cwd=scratch, env=env)
         run(PYTHON, "-m", "build", "--wheel", "--outdir", out, tree / "packaging/serve", cwd=scratch, env=env)
         os.umask(before)
@@ -126,12 +129,12 @@ def build(scratch: Path) -> Built:
     for one, other in zip(*found, strict=True):
         if (one.name, sha256(one)) != (other.name, sha256(other)):
             raise Failed(f"Two builds of {one.name} differ.")
-    passed(f"two builds are the same to the byte (SOURCE_DATE_EPOCH={epoch})")
+    passed(f"two builds are the same to the byte ({EPOCH}={epoch})")
     for path in found[0]:
         print(f"  {sha256(path)}  {path.name}  {path.stat().st_size:,} bytes")
     tree = scratch / "one" / "agcd"
     wheel, sdist, light = found[0]
-    return Built(tree, frozenset(run("git", "ls-files", cwd=tree).splitlines()), sdist, wheel, light)
+    return Built(tree, frozenset(run("git", "ls-files", cwd=tree).splitlines()), sdist, wheel, light, {EPOCH: epoch})
 
 
 def sha256(path: Path) -> str:
@@ -153,7 +156,7 @@ def check_files(built: Built, scratch: Path) -> None:
         check_sdist([member.name for member in archive if not member.isdir()], built.files)
     passed("the sdist holds the repository and nothing else")
     out = scratch / "from-tree"
-    run(PYTHON, "-m", "build", "--wheel", "--outdir", out, built.tree, cwd=scratch)
+    run(PYTHON, "-m", "build", "--wheel", "--outdir", out, built.tree, cwd=scratch, env=built.epoch)
     if sha256(out / built.wheel.name) != sha256(built.wheel):
         raise Failed("The sdist builds another wheel than the repository.")
     passed("the sdist and the repository build the same wheel")
