@@ -116,6 +116,12 @@ def test_imports_point_down_and_never_sideways(name: str) -> None:
                 check_room(own[0], own[1:], other[1:], sentence)
 
 
+def test_the_lab_meets_a_project_as_others_do() -> None:
+    """By the page's interface and files: research must not lean on what practitioners' projects are made of inside."""
+    for name in (name for name in MODULES if name.startswith("agcd.lab")):
+        assert not [other for other in imported(MODULES[name]) if other.startswith("agcd.app")], name
+
+
 def test_no_import_hides_a_cycle() -> None:
     """Also not inside a function: what needs each other belongs together, or has something below it in common."""
     left = {name: {other for other in imported(path) if other in MODULES} - {name} for name, path in MODULES.items()}
