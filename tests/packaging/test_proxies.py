@@ -21,9 +21,11 @@ from urllib.parse import urlencode
 
 import pytest
 import trustme
+from playwright.sync_api import sync_playwright
 
 from agcd.app.web.people import Role, add_person
 from agcd.client import ApiError, Client
+from support.browsers import ARGUMENTS, chromium
 from support.killing import wait_for
 from support.servers import trained_project
 
@@ -163,6 +165,28 @@ def test_a_person_logs_in_and_sees_the_page(page: Proxied) -> None:
     body, kind = b'{"uid": "uid-of-a-test", "who": "ann"}', "application/json"
     foreign = page.request("POST", "/api/v1/undo", body, Cookie=kept, Content_Type=kind, Origin="https://evil.example")
     assert foreign.status == 403
+
+
+def test_a_browser_logs_in_and_answers(page: Proxied) -> None:
+    """It keeps the cookie, runs the page's scripts under its policy, and its Origin is the public name."""
+    way = f"--host-resolver-rules=MAP {NAME}:443 127.0.0.1:{page.https_port}"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=[*ARGUMENTS, way])
+        tab = browser.new_context(ignore_https_errors=True).new_page()
+        complaints: list[str] = []
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.goto(f"https://{NAME}/login")
+        tab.fill("input[name=name]", "ann")
+        tab.fill("input[name=secret]", page.password)
+        tab.keyboard.press("Enter")
+        tab.wait_for_url(f"https://{NAME}/label")
+        with tab.expect_response(lambda answer: answer.url.endswith("/api/v1/answers")) as stored:
+            tab.wait_for_selector("img[src*='/image/']")
+            tab.keyboard.press("1")
+        assert stored.value.status == 200
+        assert tab.url == f"https://{NAME}/label"
+        assert not complaints
+        browser.close()
 
 
 def test_the_python_client_works_through_it(page: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
