@@ -11,12 +11,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agcd.app.web.people import Role, add_person
 from agcd.app.web.schemas import Job
 from agcd.client import ApiError, Client, JobFailed, LocalPage, NoAnswer, ServeError, label_in_browser, serve
 from agcd.client.client import unanswered
+from agcd.errors import DataError
 from support.killing import wait_for
 from support.projects import truth
 from support.servers import trained_project
@@ -64,6 +66,16 @@ def test_every_way_to_pass_is_counted(page: LocalPage) -> None:
     for _ in range(3):
         page.undo()
     assert page.state().n_junk == before.n_junk
+
+
+def test_rows_may_come_from_numpy_and_names_must_be_names(page: LocalPage) -> None:
+    rows = np.array([thumb.row for thumb in page.items("unlabelled")][:3])
+    assert page.answer(rows[:2], "kiwi").stored == {"label": 2}  # type: ignore[arg-type]
+    assert page.answer(rows[2], "kiwi").stored == {"label": 1}
+    for _ in range(2):
+        page.undo()
+    with pytest.raises(DataError, match=r"^name: String should have at least 1 character\.$"):
+        page.answer(int(rows[0]), "")
 
 
 def test_what_is_shown_and_downloaded(page: LocalPage, tmp_path: Path) -> None:

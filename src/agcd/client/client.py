@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import operator
 import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from agcd.app.web import schemas
-from agcd.client.operations import Operations
+from agcd.client.operations import Operations, made
 from agcd.client.transport import Address, ApiError, Transport, basic, bearer
 from agcd.errors import AgcdError, ConfigError
 from agcd.io import atomic_write
@@ -92,8 +93,7 @@ class Client(Operations):
         name: str | None = None,
         is_audit: bool = False,
     ) -> schemas.Told:
-        each = [rows] if isinstance(rows, int) else [int(row) for row in rows]
-        said = [schemas.Said.model_construct(row=row, kind=kind, name=name) for row in each]
+        said = [made(schemas.Said, row=row, kind=kind, name=name) for row in _each(rows)]
         return self.send_answers(said, is_audit=is_audit)
 
     def items(self, show: str = "all", **narrowed: Any) -> Iterator[schemas.Thumb]:
@@ -182,6 +182,14 @@ class Client(Operations):
         job = self.job()
         if job.state == "failed":
             raise JobFailed(f"The work ({job.kind}) failed: {job.error}")
+
+
+def _each(rows: int | Sequence[int]) -> list[int]:
+    """Rows as plain numbers, which is what JSON takes; numpy's come too."""
+    try:
+        return [operator.index(rows)]  # type: ignore[arg-type]
+    except TypeError:
+        return [operator.index(row) for row in cast(Sequence[int], rows)]
 
 
 def unanswered(state: schemas.State) -> int:

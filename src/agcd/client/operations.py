@@ -50,12 +50,12 @@ class Operations:
         self, answers: Sequence[schemas.Said], *, is_audit: bool = False, uid: str | None = None
     ) -> schemas.Told:
         """Store answers that belong together: they are undone together."""
-        body = _made(schemas.Answers, uid=_uid(uid), who=self.who, answers=list(answers), is_audit=is_audit)
+        body = made(schemas.Answers, uid=_uid(uid), who=self.who, answers=list(answers), is_audit=is_audit)
         return self._post("/answers", body, schemas.Told)
 
     def undo(self, *, uid: str | None = None) -> schemas.Undone:
         """Take back the last thing that this person did and that still stands."""
-        return self._post("/undo", _made(schemas.Undo, uid=_uid(uid), who=self.who), schemas.Undone)
+        return self._post("/undo", made(schemas.Undo, uid=_uid(uid), who=self.who), schemas.Undone)
 
     def figures(self) -> schemas.Figures | None:
         """How good the names are now; None until the items are looked at."""
@@ -71,21 +71,21 @@ class Operations:
 
     def ask_about(self, rows: Sequence[int], *, uid: str | None = None) -> board_schemas.Queued:
         """Ask about these rows next."""
-        body = _made(board_schemas.ToQueue, uid=_uid(uid), who=self.who, rows=list(rows))
+        body = made(board_schemas.ToQueue, uid=_uid(uid), who=self.who, rows=list(rows))
         return self._post("/queue", body, board_schemas.Queued)
 
     def ask_about_border(self, key: str, n: int = 5, *, uid: str | None = None) -> board_schemas.Queued:
         """Ask about the border cases of a card."""
-        body = _made(board_schemas.ToQueue, uid=_uid(uid), who=self.who, key=key, n=n)
+        body = made(board_schemas.ToQueue, uid=_uid(uid), who=self.who, key=key, n=n)
         return self._post("/queue", body, board_schemas.Queued)
 
     def start_audit(self, n: int = 30, *, uid: str | None = None) -> board_schemas.Queued:
         """Draw a random sample, to be answered blind."""
-        return self._post("/audit", _made(schemas.StartAudit, uid=_uid(uid), n=n), board_schemas.Queued)
+        return self._post("/audit", made(schemas.StartAudit, uid=_uid(uid), n=n), board_schemas.Queued)
 
     def release_audit(self, *, uid: str | None = None) -> board_schemas.Queued:
         """Let training learn from the answers of the audits so far."""
-        return self._post("/audit/release", _made(schemas.Release, uid=_uid(uid), who=self.who), board_schemas.Queued)
+        return self._post("/audit/release", made(schemas.Release, uid=_uid(uid), who=self.who), board_schemas.Queued)
 
     def review(
         self,
@@ -109,12 +109,12 @@ class Operations:
     ) -> review_schemas.Confirmed:
         """Store what a person says of the items of a review that were shown."""
         said = {"right": list(right), "changes": list(changes), "junk": list(junk)}
-        body = _made(review_schemas.Confirm, uid=_uid(uid), who=self.who, mode=mode, **said)
+        body = made(review_schemas.Confirm, uid=_uid(uid), who=self.who, mode=mode, **said)
         return self._post("/review/confirm", body, review_schemas.Confirmed)
 
     def accept_rest(self, n: int, *, uid: str | None = None) -> review_schemas.RestAccepted:
         """Everything that is left, at most ``n``, counts as what it is called now."""
-        body = _made(review_schemas.AcceptRest, uid=_uid(uid), who=self.who, n=n)
+        body = made(review_schemas.AcceptRest, uid=_uid(uid), who=self.who, n=n)
         return self._post("/review/accept", body, review_schemas.RestAccepted)
 
     def classes(self) -> list[schemas.ClassName]:
@@ -143,17 +143,17 @@ class Operations:
 
     def rename(self, class_id: str, name: str, *, uid: str | None = None) -> board_schemas.Changed:
         """Call a class otherwise."""
-        body = _made(board_schemas.Rename, uid=_uid(uid), who=self.who, class_id=class_id, name=name)
+        body = made(board_schemas.Rename, uid=_uid(uid), who=self.who, class_id=class_id, name=name)
         return self._post("/classes/rename", body, board_schemas.Changed)
 
     def merge(self, class_id: str, into: str, *, uid: str | None = None) -> board_schemas.Changed:
         """Everything said of one class counts for another from now on."""
-        body = _made(board_schemas.Merge, uid=_uid(uid), who=self.who, class_id=class_id, into=into)
+        body = made(board_schemas.Merge, uid=_uid(uid), who=self.who, class_id=class_id, into=into)
         return self._post("/classes/merge", body, board_schemas.Changed)
 
     def retire(self, class_id: str, *, uid: str | None = None) -> board_schemas.Changed:
         """The class keeps its labels and takes no more."""
-        body = _made(board_schemas.Retire, uid=_uid(uid), who=self.who, class_id=class_id)
+        body = made(board_schemas.Retire, uid=_uid(uid), who=self.who, class_id=class_id)
         return self._post("/classes/retire", body, board_schemas.Changed)
 
     def grow(self, key: str, order: str, *, page: int = 0, per_page: int | None = None) -> board_schemas.Grow:
@@ -173,7 +173,7 @@ class Operations:
     ) -> board_schemas.Accepted:
         """Give all candidates of ``grow`` up to ``last_row`` to a class; kept apart from labels."""
         given = {"key": key, "order": order, "last_row": last_row, "class_id": class_id, "name": name}
-        body = _made(board_schemas.Accept, uid=_uid(uid), who=self.who, except_rows=list(except_rows), **given)
+        body = made(board_schemas.Accept, uid=_uid(uid), who=self.who, except_rows=list(except_rows), **given)
         return self._post("/accept", body, board_schemas.Accepted)
 
     def grid(
@@ -201,7 +201,7 @@ class Operations:
 
     def select(self, rows: Sequence[int]) -> board_schemas.SelectionId:
         """Keep rows under an id, by which the grid shows them."""
-        return self._post("/selections", _made(board_schemas.Selection, rows=list(rows)), board_schemas.SelectionId)
+        return self._post("/selections", made(board_schemas.Selection, rows=list(rows)), board_schemas.SelectionId)
 
     def map(self, round: int | None = None) -> board_schemas.MapPoints:
         """At most 20,000 items as points."""
@@ -225,7 +225,7 @@ class Operations:
 
     def start_job(self, kind: str, n_questions: int | None = None) -> schemas.Job:
         """Begin work in the background: start, train, grow, prepare, round or export."""
-        body = _made(schemas.StartJob, kind=kind, n_questions=n_questions)
+        body = made(schemas.StartJob, kind=kind, n_questions=n_questions)
         return self._post("/job", body, schemas.Job, repeatable=False)
 
     def cancel_job(self) -> schemas.Job:
@@ -234,7 +234,7 @@ class Operations:
 
     def choose_n_classes(self, n: int) -> schemas.State:
         """Overrule the number of classes to look for, before the first training."""
-        return self._post("/n-classes", _made(schemas.ChooseClasses, n=n), schemas.State)
+        return self._post("/n-classes", made(schemas.ChooseClasses, n=n), schemas.State)
 
     def folders(self) -> schemas.Folders:
         """Whether the items are sorted into folders, how far that is, and where they lie."""
@@ -244,7 +244,7 @@ class Operations:
         self, how: str = "copy", *, only_checked: bool = False, uid: str | None = None
     ) -> schemas.Folders:
         """Begin to sort the items into a folder per class, on the machine of the server."""
-        body = _made(schemas.SortIntoFolders, uid=_uid(uid), how=how, only_checked=only_checked)
+        body = made(schemas.SortIntoFolders, uid=_uid(uid), how=how, only_checked=only_checked)
         return self._post("/folders", body, schemas.Folders)
 
     def files(self) -> list[str]:
@@ -267,7 +267,7 @@ def _uid(given: str | None) -> str:
     return given or uuid4().hex
 
 
-def _made(model: type[T], **values: Any) -> T:
+def made(model: type[T], **values: Any) -> T:
     """A request; a value that the server would refuse is refused here, in one sentence."""
     try:
         return model(**values)
