@@ -46,4 +46,5 @@ def test_a_person_labels_from_the_notebook(tmp_path: Path, monkeypatch: pytest.M
     assert "Label here: http://127.0.0.1:" in shown[3]
     assert "0 to go" in shown[5]
     assert shown[6].count("ann") >= 12
+    assert "of all names are right" in shown[7]
     assert "image/png" in shown[8]
