@@ -10,7 +10,7 @@ COPY src src
 COPY packaging/serve packaging/serve
 RUN python -m venv /opt/agcd
 # torch first and alone: the pin in constraints.txt picks the CPU build where the index offers one. Where it offers only
-# the build for NVIDIA cards, give the address of PyTorch's CPU index by --build-arg PIP_EXTRA_INDEX_URL=...
+# the build for NVIDIA cards, --build-arg PIP_EXTRA_INDEX_URL=... says where PyTorch's own is.
 ARG PIP_EXTRA_INDEX_URL
 RUN if [ "$DISTRIBUTION" = whole ]; then /opt/agcd/bin/pip install -c constraints.txt torch; fi
 RUN if [ "$DISTRIBUTION" = whole ]; then /opt/agcd/bin/pip install -c constraints.txt .; \
