@@ -50,6 +50,9 @@ FAST = (
     "features/test_tails.py",
 )
 """Tests that touch nearly every dependency, in some minutes."""
+BY_CHANCE = "tests/app/web/test_web_api.py::test_the_board_shows_every_group_and_takes_no_single_answer_for_a_conflict"
+"""Wants a group whose members agree, which hangs on the random weights of the toy network that timm makes: other versions
+draw others."""
 PICTURES = """
 import sys
 from pathlib import Path
@@ -264,7 +267,17 @@ def floors(built: Built, scratch: Path) -> None:
     run(*into, "--no-deps", "-r", plain, built.wheel, cwd=scratch)
     use(python, scratch / "lowest-use", "lowest versions")
     run(*into, "-c", plain, *FOR_TESTS, cwd=scratch)
-    run(python, "-m", "pytest", "-q", *OLD_WARNINGS, *(f"tests/{name}" for name in FAST), cwd=built.tree)
+    run(
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        *OLD_WARNINGS,
+        "--deselect",
+        BY_CHANCE,
+        *(f"tests/{name}" for name in FAST),
+        cwd=built.tree,
+    )
     passed(f"lowest versions: {', '.join(FAST)}")
 
 
