@@ -51,8 +51,7 @@ FAST = (
 )
 """Tests that touch nearly every dependency, in some minutes."""
 BY_CHANCE = "tests/app/web/test_web_api.py::test_the_board_shows_every_group_and_takes_no_single_answer_for_a_conflict"
-"""Wants a group whose members agree, which hangs on the random weights of the toy network that timm makes: other versions
-draw others."""
+"""Hangs on the random weights of the toy network, of which other versions of timm draw others."""
 PICTURES = """
 import sys
 from pathlib import Path
@@ -246,18 +245,9 @@ def found_python(version: str) -> str | None:
 def floors(built: Built, scratch: Path) -> None:
     """The lowest allowed version of every dependency, torch at its pin: the first steps and a part of the suite."""
     pinned, plain = scratch / "floors.txt", scratch / "floors-plain.txt"
-    compile_ = [
-        "pip",
-        "compile",
-        "--quiet",
-        "--resolution",
-        "lowest-direct",
-        "--python-version",
-        "3.11",
-        "--no-annotate",
-    ]
-    compile_ += ["--no-header", "-c", "constraints.txt", "pyproject.toml", "-o", str(pinned)]
-    run(TOOLS / "uv", *compile_, cwd=built.tree)
+    how = ["--resolution", "lowest-direct", "--python-version", "3.11", "--no-annotate", "--no-header"]
+    resolve = [TOOLS / "uv", "pip", "compile", "--quiet", *how]
+    run(*resolve, "-c", "constraints.txt", "pyproject.toml", "-o", pinned, cwd=built.tree)
     lines = [line for line in pinned.read_text().splitlines() if not re.match(CARDS, line)]
     plain.write_text("\n".join(lines))
     python = scratch / "lowest" / "bin" / "python"
@@ -267,17 +257,8 @@ def floors(built: Built, scratch: Path) -> None:
     run(*into, "--no-deps", "-r", plain, built.wheel, cwd=scratch)
     use(python, scratch / "lowest-use", "lowest versions")
     run(*into, "-c", plain, *FOR_TESTS, cwd=scratch)
-    run(
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        *OLD_WARNINGS,
-        "--deselect",
-        BY_CHANCE,
-        *(f"tests/{name}" for name in FAST),
-        cwd=built.tree,
-    )
+    tests = [*OLD_WARNINGS, "--deselect", BY_CHANCE, *(f"tests/{name}" for name in FAST)]
+    run(python, "-m", "pytest", "-q", *tests, cwd=built.tree)
     passed(f"lowest versions: {', '.join(FAST)}")
 
 
