@@ -48,3 +48,9 @@ def test_a_person_labels_from_the_notebook(tmp_path: Path, monkeypatch: pytest.M
     assert shown[6].count("ann") >= 12
     assert "of all names are right" in shown[7]
     assert "image/png" in shown[8]
+
+
+def test_the_notebook_is_stored_without_outputs() -> None:
+    """They would hold the link of somebody's page, with its token."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
