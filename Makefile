@@ -96,7 +96,7 @@ audit: $(STAMP) $(TOOLS)/.installed
 	@$(BIN)/python tools/audit.py $(TOOLS)/bin/pip-audit \
 	"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
-# Some ten minutes on two quiet cores: builds, installs and uses what a release would be, from a clean clone.
+# Twelve minutes on two busy cores: builds, installs and uses what a release would be, from a clean clone.
 release-check: $(TOOLS)/.installed
 	$(TOOLS)/bin/python tools/release_check.py
 
