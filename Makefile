@@ -14,7 +14,7 @@ MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
 	TMPDIR=$$scratch OMP_NUM_THREADS=1 AGCD_NICENESS=0 $(BIN)/python -m pytest -q
 
-.PHONY: demo test lint frontend frontend-checks browser bench slow fuzz lock sbom audit clean
+.PHONY: demo test lint frontend frontend-checks browser bench slow fuzz lock sbom audit release-check clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
@@ -95,6 +95,10 @@ sbom: $(STAMP) $(TOOLS)/.installed
 audit: $(STAMP) $(TOOLS)/.installed
 	@$(BIN)/python tools/audit.py $(TOOLS)/bin/pip-audit \
 	"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+
+# Twelve minutes on two busy cores: builds, installs and uses what a release would be, from a clean clone.
+release-check: $(TOOLS)/.installed
+	$(TOOLS)/bin/python tools/release_check.py
 
 $(TOOLS)/.installed: pyproject.toml
 	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)

@@ -26,6 +26,8 @@ LONGEST = (
     "test_engines",
     "test_http_loop",
     "test_person_rounds",
+    "test_notebook",
+    "test_proxies",
     "test_session",
     "test_browser_pages",
     "test_export_onnx",

@@ -29,7 +29,9 @@ LIBRARY: list[set[str]] = [
     {"session", "report"},
     {"estimator"},
     {"api"},
-    {"app", "lab"},
+    {"app"},
+    {"client"},
+    {"lab"},
     {"cli"},
 ]
 APP: list[set[str]] = [
@@ -112,6 +114,12 @@ def test_imports_point_down_and_never_sideways(name: str) -> None:
             check_room("", own, other, sentence)
             if own[0] == other[0] and own[0] in ROOMS:
                 check_room(own[0], own[1:], other[1:], sentence)
+
+
+def test_the_lab_meets_a_project_as_others_do() -> None:
+    """By the page's interface and files: research must not lean on what practitioners' projects are made of inside."""
+    for name in (name for name in MODULES if name.startswith("agcd.lab")):
+        assert not [other for other in imported(MODULES[name]) if other.startswith("agcd.app")], name
 
 
 def test_no_import_hides_a_cycle() -> None:

@@ -98,7 +98,8 @@ def _is_plain(block: Any) -> bool:
     from timm.layers.attention import Attention
     from timm.models.vision_transformer import Block
 
-    return type(block) is Block and type(block.attn) is Attention and block.attn.gate is None
+    gate = getattr(block.attn, "gate", None)  # timm before 1.0.28 knows none
+    return type(block) is Block and type(block.attn) is Attention and gate is None
 
 
 def _is_exact(block: Any) -> bool:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlencode
 from uuid import uuid4
 
+from agcd.client import ApiError, Client, serve
+from agcd.client.transport import Address
 from agcd.errors import StorageError
 
+_JOB = "/api/v1/job"
 _POLL_SECONDS = 0.2
 """Between two looks at a running round, which takes seconds to minutes."""
 _PATIENCE_SECONDS = 300.0
@@ -32,16 +29,11 @@ def served(folder: Path, *, by_hand: bool = True) -> Iterator[tuple[str, str]]:
 
     ``by_hand``: it starts no work by itself, as a script that trains in explicit rounds needs it.
     """
-    command = [sys.executable, "-m", "agcd.cli", "serve", str(folder), "--port", "0", *["--by-hand"] * by_hand]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as server:
-        try:
-            assert server.stdout is not None
-            found = re.search(r"(http://[^/]+)/login\?token=(\S+)", server.stdout.readline())
-            if found is None:
-                raise StorageError(f"agcd serve {folder} printed no link.")
-            yield found[1], found[2]
-        finally:
-            server.terminate()
+    with serve(folder, by_hand=by_hand, say=lambda _: None) as page:
+        address = Address.of(page.link)
+        if address.token is None:
+            raise StorageError(f"agcd serve {folder} printed no link with a token.")
+        yield str(address), address.token
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ class Annotator:
         began = self.clock()
         self._start_job(kind)
         while True:
-            job = self.call("/api/v1/job")
+            job = self.call(_JOB)
             now = self.clock()
             seconds[job["stage"]] = seconds.get(job["stage"], 0.0) + now - began
             began = now
@@ -99,7 +91,7 @@ class Annotator:
         until = time.perf_counter() + _PATIENCE_SECONDS
         while True:
             try:
-                self.call("/api/v1/job", {"kind": kind})
+                self.call(_JOB, {"kind": kind})
                 return
             except StorageError as error:
                 if _RUNNING not in str(error) or time.perf_counter() > until:
@@ -114,12 +106,10 @@ class Annotator:
         self, path: str, body: dict[str, Any] | None = None, *, method: str | None = None, **params: str
     ) -> bytes:
         """GET, or POST where there is a body; the answer as it came."""
-        query = f"?{urlencode(params)}" if params else ""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
-        request = urllib.request.Request(self.address + path + query, data, headers, method=method)
+        how = method or ("GET" if body is None else "POST")
         try:
-            with urllib.request.urlopen(request) as response:
-                return bytes(response.read())
-        except HTTPError as error:
-            raise StorageError(f"The page refused {path}: {error.read().decode('utf-8', 'replace')}") from None
+            with Client(self.address, token=self.secret) as page:
+                return page.transport.send(how, path, list(params.items()), data, repeatable=path != _JOB)
+        except ApiError as error:
+            raise StorageError(f"The page refused {path}: {error}") from None
