@@ -31,6 +31,8 @@ LONGEST = (
     "test_report",
     "test_agents",
     "test_costs",
+    "test_blocks",
+    "test_site",
 )
 """Modules of twenty seconds and more, the longest first: else one process is left alone with them at the end."""
 APART = frozenset({"test_agreement", "test_bench", "test_costs", "test_engines", "test_jobs", "test_project_kills"})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+
 from site_pages import commands, names, python_api, rest, settings
 from site_pages.links import INCLUDED, as_on_site
 from site_pages.lists import four_columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +88,7 @@ def _sequences(folder: Path, rng: np.random.Generator) -> None:
     (folder / "genes.fasta").write_text("".join(lines), encoding="utf-8")
 
 
-def _table(path: Path, head: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+def _table(path: Path, head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([head, *rows])
 

@@ -1,8 +1,8 @@
 """Runs the blocks of the documentation: a process that has loaded torch once, and forks for every command.
 
 ``python -m support.doc_zygote SOCKET`` listens there. A command comes from the script ``agcd`` that a shell finds
-first in its path; it hands over its three streams and gets an exit code back. Blocks of Python come page by page, each page
-in a fork of its own that keeps what they define.
+first in its path; it hands over its three streams and gets an exit code back. Blocks of Python come page by page, each
+page in a fork of its own that keeps what they define.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def main(address: str) -> None:
     from agcd.features.backbones import load_backbone
     from support.engines import run_here
 
-    LocalEngine.run = run_here  # type: ignore[method-assign]
+    setattr(LocalEngine, "run", run_here)  # noqa: B010
     load_backbone(BackboneConfig(image_size=32), "cpu")  # for what it imports
 
     with socket.socket(socket.AF_UNIX) as door:
@@ -163,7 +163,7 @@ def _once(words: list[str]) -> int:
 
     import agcd.cli
 
-    uvicorn.Server.main_loop = _visited
+    setattr(uvicorn.Server, "main_loop", _visited)  # noqa: B010
     sys.argv = ["agcd", *words]
     code = 0
     try:

@@ -22,7 +22,7 @@ LOADED = {
     "input": ("src",),
 }
 """What a browser fetches by itself, by element. ``<a href>`` is only followed when somebody clicks."""
-_IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s]+)""")
+_IN_STYLES = re.compile(r"""(?:url\(\s*|@import\s+(?=["']))["']?([^"')\s]+)""")
 
 
 class Page(HTMLParser):

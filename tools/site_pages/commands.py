@@ -71,7 +71,9 @@ def written(name: str, annotation: Any, info: OptionInfo | ArgumentInfo) -> str:
 
 def spellings(name: str, annotation: Any, info: OptionInfo) -> list[str]:
     """Every way to write an option."""
-    if declared := [one for part in info.param_decls or () for one in part.split("/")]:
+    # Inside Annotated the first spelling stands where a default would, and is moved when the command is made.
+    first = [info.default] if isinstance(info.default, str) and info.default.startswith("-") else []
+    if declared := [one for part in (*first, *(info.param_decls or ())) for one in part.split("/")]:
         return declared
     long = f"--{name.replace('_', '-')}"
     return [long, f"--no-{long[2:]}"] if annotation is bool else [long]
@@ -89,7 +91,7 @@ def takes(annotation: Any, info: OptionInfo | ArgumentInfo) -> str:
     if annotation is bool:
         return "–"
     names = {Path: "path", int: "whole number", float: "number", str: "text"}
-    limits = [f"{sign} {limit:g}" for sign, limit in (("≥", info.min), ("≤", info.max)) if limit is not None]
+    limits = [f"{sign}\u00a0{limit:g}" for sign, limit in (("≥", info.min), ("≤", info.max)) if limit is not None]
     said = code(info.metavar) if info.metavar and isinstance(info, OptionInfo) else names.get(annotation, "text")
     return ", ".join([said, *limits])
 

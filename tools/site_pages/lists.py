@@ -18,6 +18,8 @@ def four_columns(markdown: str) -> str:
         if token.type in ("bullet_list_open", "ordered_list_open") and token.level == 0:
             begins.add(first)
         elif token.type == "list_item_open":
+            if first and _is_loose(lines, first, token.level, inside):
+                begins.add(first)
             item = (first, _content_column(lines[first]))
             for number in range(first, last):
                 inside[number].append(item)
@@ -27,6 +29,13 @@ def four_columns(markdown: str) -> str:
             written.append("")
         written.append(_indented(line, number, items))
     return "\n".join(written)
+
+
+def _is_loose(lines: list[str], first: int, level: int, inside: list[list[tuple[int, int]]]) -> bool:
+    """Whether the item before the one that begins here has several paragraphs, of which the last would swallow it."""
+    depth = level // 2
+    before = inside[first - 1][depth : depth + 1]
+    return bool(before) and any(not line.strip() for line in lines[before[0][0] : first])
 
 
 def _content_column(line: str) -> int:

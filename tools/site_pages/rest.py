@@ -96,14 +96,15 @@ def _name(schema: Schema) -> str:
     if schema.get("type") == "object":
         inner = schema.get("additionalProperties")
         return f"object of {kind(inner)}" if isinstance(inner, dict) and inner else "object"
+    found: str = schema.get("type", "anything")
     names = {"integer": "whole number", "string": "text", "boolean": "true or false", "null": "null"}
-    return names.get(schema.get("type", ""), schema.get("type", "anything"))
+    return names.get(found, found)
 
 
 def _limits(schema: Schema) -> Iterator[str]:
     for key, sign in _LIMITS.items():
         if key in schema:
-            yield f"{sign} {schema[key]:,}" if abs(schema[key]) >= 1000 else f"{sign} {schema[key]}"
+            yield f"{sign}\u00a0{schema[key]:,.15g}"
     if "pattern" in schema:
         yield f"like {code(schema['pattern'])}"
 

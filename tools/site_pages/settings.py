@@ -90,7 +90,7 @@ def _type(annotation: Any) -> str:
 def _limit(part: Any) -> Iterator[str]:
     for name, words in _LIMITS.items():
         if (limit := getattr(part, name, None)) is not None:
-            yield f"{words} {limit}"
+            yield f"{words}\u00a0{limit}"
     if pattern := getattr(part, "pattern", None):
         yield f"like {code(cell(pattern))}"
 

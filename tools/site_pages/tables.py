@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 _ROLE = re.compile(r"``(.+?)``", re.DOTALL)
+_PAGE = re.compile(r"\bdocs/(\w+)\.md\b")
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
@@ -16,12 +17,12 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 
 def cell(text: str) -> str:
     """Words on one line, in which nothing ends the cell."""
-    return " ".join(text.split()).replace("|", "\\|")
+    return re.sub(r"[ \n]+", " ", text).strip().replace("|", "\\|")
 
 
 def prose(docstring: str | None) -> str:
-    """A docstring as Markdown: what it calls code is code."""
-    return _ROLE.sub(r"`\1`", docstring or "").strip()
+    """A docstring as Markdown of a page in ``docs/reference``: what it calls code is code, and pages are links."""
+    return _PAGE.sub(r"[\1](../\1.md)", _ROLE.sub(r"`\1`", docstring or "")).strip()
 
 
 def code(value: object) -> str:
