@@ -14,7 +14,7 @@ import pytest
 from agcd.config import make_config
 from support.doc_blocks import CHECKED, REPOSITORY, RUN, SHOWN, Block, blocks_of, pages
 from support.doc_commands import why_not
-from support.doc_scenes import BEFORE, PRELUDES, fill_in, make_scene
+from support.doc_scenes import BEFORE, PRELUDES, make_scene
 from support.doc_zygote import Python, Zygote
 
 BLOCKS = {page: blocks for page in pages() if (blocks := blocks_of(page))}
@@ -107,8 +107,6 @@ def run(block: Block, zygote: Zygote, python: Python, folder: Path) -> None:
     elif block.language == "python":
         assert (told := python.run(block.text, block.place)) is None, told
     else:
-        if "agcd label" in block.script:
-            fill_in(folder / "questions.csv")
         run_shell(block.script, block.place, zygote, folder)
 
 

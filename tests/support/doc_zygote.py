@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.doc_scenes import fill_in
+
 CHEAP = {
     "train.base_epochs": "2",
     "train.round_epochs": "1",
@@ -155,6 +157,8 @@ def _command(words: list[str]) -> int:
         return _once([*words, "--port", "0", "--by-hand"])
     if words[0] in ("export", "predict", "query") and Path(words[1]).is_dir() and not Path(words[1], "runs").exists():
         _once(["train", words[1]])  # as the page does by itself
+    if words[0] == "label":
+        fill_in(Path(words[words.index("--from") + 1]))  # as somebody does between two commands
     return _once(cheap(words))
 
 
