@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tomllib
@@ -24,6 +25,8 @@ SLOW = [page for page, blocks in BLOCKS.items() if any(block.how == "slow" for b
 
 @pytest.fixture(scope="module")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    if os.name != "posix":
+        pytest.skip("the blocks are run by bash and by forks")
     running = Zygote(tmp_path_factory.mktemp("z"))
     yield running
     running.close()

@@ -55,11 +55,16 @@ class Zygote:
         )
         for script in self.bin.iterdir():
             script.chmod(0o755)
-        paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        threads = {"OMP_NUM_THREADS": "1", "AGCD_NICENESS": "0", "AGCD_CACHE": str(folder / "cache"), "COLUMNS": "110"}
-        self.environ = {**os.environ, **threads, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}"}
+        self.environ = {
+            **os.environ,
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "OMP_NUM_THREADS": "1",
+            "AGCD_NICENESS": "0",
+            "AGCD_CACHE": str(folder / "cache"),
+        }
         command = [sys.executable, "-m", "support.doc_zygote", self._address]
-        self._process = subprocess.Popen(command, env=self.environ | paths, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(command, env=self.environ, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
 
