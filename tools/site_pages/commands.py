@@ -18,7 +18,7 @@ from site_pages.tables import code, prose, table
 
 @dataclass(frozen=True)
 class Command:
-    """A command by its whole name, the function that it calls, and whether others are below it."""
+    """A command by its whole name, and the function that it calls."""
 
     name: str
     function: Callable[..., Any]
