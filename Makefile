@@ -14,7 +14,7 @@ MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4
 PYTEST  = scratch=$$(mktemp -d $(if $(MEMORY),-p $(MEMORY))) && trap 'rm -rf "$$scratch"' EXIT && \
 	TMPDIR=$$scratch OMP_NUM_THREADS=1 AGCD_NICENESS=0 $(BIN)/python -m pytest -q
 
-.PHONY: demo test lint frontend frontend-checks browser bench slow fuzz lock sbom audit release-check clean
+.PHONY: demo test lint frontend frontend-checks browser bench slow docs docs-slow fuzz lock sbom audit release-check clean
 
 demo: $(STAMP)
 	$(BIN)/agcd demo
@@ -24,6 +24,16 @@ test: lint browser
 
 slow: $(STAMP) browser
 	$(PYTEST) -n 2 -m "slow and not fuzz"
+
+# The documentation site, into site/. A warning is an error, as is a link that leads nowhere or a mistyped word.
+docs: $(STAMP)
+	$(BIN)/codespell docs README.md CONTRIBUTING.md CHANGELOG.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/site_pages/check.py site
+
+# Blocks of code of the documentation that take minutes; all others run in `make test`.
+docs-slow: $(STAMP)
+	$(PYTEST) -m slow tests/docs
 
 # Hostile input to every reader and to the API: each test goes on for so many seconds.
 FUZZ_SECONDS ?= 60
@@ -77,7 +87,7 @@ bench-runs/cifar10:
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,onnx,ray,heif,text,dev]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[demo,onnx,ray,heif,text,docs,dev]"
 	touch $(STAMP)
 
 # For a release. The tools live apart, so that they are in none of what they list.
@@ -107,4 +117,4 @@ $(TOOLS)/.installed: pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(TOOLS) sbom.cdx.json $(NODE) frontend/generated agcd-demo
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis
+	rm -rf site .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -34,6 +34,8 @@ LONGEST = (
     "test_report",
     "test_agents",
     "test_costs",
+    "test_blocks",
+    "test_site",
 )
 """Modules of twenty seconds and more, the longest first: else one process is left alone with them at the end."""
 APART = frozenset(
@@ -67,13 +69,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Dealt:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks of a benchmark one after the other and here: a process for them loads torch, which takes seconds."""
     from agcd.engine.local import LocalEngine
+    from support.engines import run_here
 
-    def run(
-        _: LocalEngine, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], device: str = "cpu"
-    ) -> Iterator[Any]:
-        yield from ((position, function(*task)) for position, task in enumerate(tasks))
-
-    monkeypatch.setattr(LocalEngine, "run", run)
+    monkeypatch.setattr(LocalEngine, "run", run_here)
 
 
 @pytest.fixture(scope="module")

@@ -38,15 +38,19 @@ class BackboneConfig(Settings):
     """Where features come from; embeddings need none of it but ``dropout``."""
 
     name: str = "efficientnet_lite0"
+    """The network: agcd's own, a model of timm, an encoder of texts, or ``package.module:name``."""
     weights: Path | None = None
     """A file, or what ``agcd weights`` calls one: then ``name`` and ``weights_sha256`` follow."""
     weights_sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
     """What the file must be; one that has changed is refused."""
     image_size: int = Field(224, ge=32, le=1024)
+    """Pixels a side that the network sees."""
     trainable_blocks: int = Field(1, ge=0, le=48)
     """How much of the network is trained; 0 = nothing but a small adapter on its pooled features: many times faster."""
     views: int = Field(4, ge=1, le=256)
+    """Crops of each training picture that are computed and kept; training draws from them."""
     cache: Literal["store", "off"] = "store"
+    """Keep what the frozen blocks give, or compute it anew for every batch, from fresh crops."""
     runner: Literal["auto", "torch", "onnx"] = "auto"
     """What computes features for a store; auto: onnxruntime for convolutional networks on a CPU, where it is installed,
     as it is faster there, else torch."""
@@ -71,11 +75,15 @@ class PIMConfig(Settings):
     scale: float = Field(25.0, gt=0)
     """What products of weights and features are multiplied by before the softmax."""
     lr: float = Field(1e-3, gt=0)
+    """Learning rate."""
     weight_decay: float = Field(1e-2, ge=0)
+    """Weight decay."""
     n_init: int = Field(10, ge=1, le=1000)
     """Runs of k-means, of which the best one gives the first weights."""
     steps: int = Field(1000, ge=0, le=1_000_000)
+    """Steps of base training."""
     round_steps: int = Field(300, ge=1, le=1_000_000)
+    """Steps of a round."""
     entropy_weights: tuple[Annotated[float, Field(ge=0)], ...] = Field(
         (0.1, 0.3, 0.5, 0.7, 1.0), min_length=1, max_length=1000
     )
@@ -120,32 +128,55 @@ class TrainConfig(Settings):
     """Base training and active rounds (docs/method.md has the formulas); trainers have sections of their own."""
 
     trainer: str = "simgcd"
+    """A name that ``agcd plugins`` lists, or ``package.module:Class``."""
     base_epochs: int = Field(20, ge=0, le=2000)
+    """Epochs before the first question."""
     round_epochs: int = Field(8, ge=1, le=2000)
+    """Epochs of every round after that."""
     batch_size: int = Field(128, ge=2, le=65536)
+    """Rows of a step, each in two views; half of them are labelled, in expectation."""
     query_batch_size: int = Field(8, ge=1, le=4096)
+    """Rows of a step of the queried phase of a round."""
     lr: float = Field(0.1, gt=0, le=10)
+    """Learning rate at the first step."""
     lr_schedule: Literal["cosine", "official"] = "cosine"
+    """By a cosine, or by one of which every epoch takes two steps, as in the published code."""
     momentum: float = Field(0.9, ge=0, lt=1)
+    """Of stochastic gradient descent."""
     weight_decay: float = Field(5e-5, ge=0)
+    """On matrices only."""
     sup_weight: float = Field(0.35, ge=0, le=1)
+    """Share of the supervised losses; the unsupervised ones have the rest."""
     entropy_weight: float = Field(2.0, ge=0)
+    """Weight of the entropy of a batch's mean prediction, which keeps few classes from taking all rows."""
     student_temp: float = Field(0.1, gt=0)
+    """Temperature of the softmax of the student."""
     teacher_temp: float = Field(0.04, gt=0)
+    """Temperature of the targets it learns, after the warm-up."""
     warmup_teacher_temp: float = Field(0.07, gt=0)
+    """The same at the first epoch."""
     warmup_epochs: int = Field(30, ge=0)
+    """Epochs from the one to the other."""
     contrast_temp: float = Field(1.0, gt=0)
+    """Temperature of the contrast between views."""
     supcon_temp: float = Field(0.07, gt=0)
+    """Temperature of the contrast between classes."""
     ema_decay: float = Field(0.9, ge=0, lt=1)
+    """What the averaged model keeps of itself at each step of a round."""
     projector_width: int = Field(512, ge=1)
+    """Width of the projector that the contrast sees."""
     projector_dim: int = Field(128, ge=1)
+    """Numbers that it gives."""
     init: Literal["random", "kmeans"] = "kmeans"
+    """The first prototypes: drawn at random, or by semi-supervised k-means on the frozen features."""
     center: bool = True
     """Subtract the mean frozen feature before normalising, so that cosines use their whole range."""
     keep_queried_unlabelled: bool = False
+    """Rows that were answered also stay among the unlabelled ones."""
     queried_unsupervised: bool = False
     """Answers are also learned by the unsupervised losses, in their own batches: the paper's appendix."""
     pin_old: bool = True
+    """Classes that were known at the start keep the slots they have."""
     first_mapping: Literal["trained", "start"] = "trained"
     """What a round's last mapping is compared with: the one that its first epoch translates answers by, after its
     original phase as in the published code, or that of the model as the round begins, as in Algorithm 1."""
@@ -193,7 +224,9 @@ class QueryConfig(Settings):
     """What is asked, and how much of it."""
 
     strategy: str = "adaptive_novel"
+    """A name that ``agcd strategies`` lists, or ``package.module:function``."""
     options: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the strategy."""
     fill: Literal["slots", "official"] = "slots"
     """How strategies with a share per novel slot spend what is left over: slot by slot, or class-blind."""
     budget: int | None = Field(None, ge=1)
@@ -201,18 +234,22 @@ class QueryConfig(Settings):
     one_by_one: bool = False
     """Decide every question of a benchmark's round after the answer to the last, as a person at the page is asked."""
     rounds: int = Field(5, ge=1, le=1000)
+    """Rounds of questions in a benchmark."""
     switch_round: int | None = Field(None, ge=1)
     """First informative round, by hand; None = when the mapping is stable."""
     stability: Literal["mapping", "literal"] = "mapping"
     """Whose change over a round tells: the mapping that answers are translated by, or the paper's free assignment."""
     stable_threshold: float = Field(0.1, gt=0, le=1)
+    """Share of the slots that may change over a round for the mapping to be stable."""
 
 
 class Config(Settings):
     """Everything that decides a run, apart from the data."""
 
     protocol: Protocol = "quick"
+    """Chooses the defaults of everything else."""
     seed: int = Field(0, ge=0)
+    """Everything that is drawn at random follows from it."""
     device: str = Field("auto", pattern=r"^[a-z]+(:\d+)?$")
     """Where features, training and predictions are computed: cpu, cuda, cuda:1, mps; auto: cuda where there is one."""
     n_slots: int | None = Field(None, ge=1)
