@@ -51,7 +51,7 @@ def test_a_block_has_a_language_and_what_is_not_run_says_why(block: Block) -> No
         assert len(block.words) > 4, f"{block.place}: say why it cannot run"
     elif block.how == "in":
         text = (REPOSITORY / block.words).read_text(encoding="utf-8")
-        assert "CONTRIBUTING.md" in text or "contributing_example" in text, f"{block.place} is not run there"
+        assert Path(block.page).name in text or "contributing_example" in text, f"{block.place} is not run there"
     elif block.how == "as":
         assert re.fullmatch(r"[\w.-]+", block.words), f"{block.place}: {block.words!r} is no name of a file"
     else:

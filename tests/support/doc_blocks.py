@@ -53,7 +53,7 @@ class Block:
 
     def commands(self) -> Iterator[list[str]]:
         """Every command of a shell block, as words, without what it reads from, writes to and is told by the shell."""
-        for line in self.script.replace("\\\n", " ").splitlines():
+        for line in self.script.replace("\\\n", "").splitlines():
             lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
             lexer.whitespace_split = True
             words: list[str] = []

@@ -121,6 +121,7 @@ _SHAPES = "agcd init shapes --images photos; agcd train shapes\n"
 BEFORE = {
     "docs/project.md": "agcd init tickets --texts texts.csv; agcd init trees --records table.csv --embeddings x.npz\n"
     "agcd train tickets; agcd train trees\n",
+    "docs/containers.md": "agcd init fruit --images photos\n",
     "docs/howto/team.md": "agcd init fruit --images photos; agcd people fruit add zoe\n",
     "docs/howto/backup.md": _SHAPES,
     "docs/howto/move.md": _SHAPES,
