@@ -69,8 +69,8 @@ def loop(embeddings: Path, source: Path, folder: Path) -> dict[str, Took]:
     return {f"{name}, {embeddings.stem}": Took(float(clock), float(processor)) for name, clock, processor in found}
 
 
-def cell(data: str, source: Path, folder: Path) -> dict[str, Took]:
-    """Of a cell whose features are stored: the first one of each version computes them."""
+def cell(data: str, cache: Path, source: Path, folder: Path) -> dict[str, Took]:
+    """Of a cell whose features are stored: a short one before it computes what is missing."""
     command = ["-m", "agcd.cli", "bench", "run", "--data", data, "--strategies", "propagation_herding", "--seeds", "1"]
     command += [
         "--rounds",
@@ -80,7 +80,7 @@ def cell(data: str, source: Path, folder: Path) -> dict[str, Took]:
         "--set",
         "backbone.trainable_blocks=0",
         "--cache",
-        str(folder / "cache"),
+        str(cache),
     ]
     run(source, [*command, "--set", "train.base_epochs=0", "--set", "train.round_epochs=1", "--out", "first"], folder)
     _, took = run(source, [*command, "--out", "cell"], folder)
@@ -102,7 +102,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     data = [str(Path(name).resolve()) if Path(name).exists() else name for name in options.data]
     jobs: list[Callable[[Path, Path], dict[str, Took]]] = [partial(loop, path.resolve()) for path in options.embeddings]
-    jobs += [partial(cell, name) for name in data] + ([demo] if options.demo else [])
+    cache = tempfile.TemporaryDirectory()
+    jobs += [partial(cell, name, Path(cache.name)) for name in data] + ([demo] if options.demo else [])
     versions = {"earlier": options.earlier.resolve(), "now": HERE}
     print("| | earlier, processor s (clock) | now, processor s (clock) | processor | clock |\n|---|---|---|---|---|")
     for job in jobs:
