@@ -87,7 +87,7 @@ def test_an_address_makes_every_link_whole(hook: ModuleType, monkeypatch: pytest
     assert found["urls"]["Changelog"] == f"{ADDRESS}/blob/{tag}/CHANGELOG.md"
     text = found["readme"]["text"]
     assert f"({ADDRESS}/raw/{tag}/docs/images/page-label.png)" in text
-    assert f"({ADDRESS}/blob/{tag}/docs/api.md#one-call)" in text
+    assert f"({ADDRESS}/blob/{tag}/docs/researcher.md#one-call)" in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert len(links) > 20
     assert all(link.startswith("https://") for link in links)

@@ -200,6 +200,7 @@ def test_features_that_fit_go_to_the_device_once_and_others_stay(monkeypatch: py
 def test_a_batch_that_does_not_fit_is_taken_in_passes_with_the_same_gradient(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING", "agcd")  # whatever a command has set before
     blobs = make_blobs(per_class=40)
     without_noise = EmbeddingRows(blobs.features.read(np.arange(240), np.zeros(240, np.int64)).numpy(), dropout=0.0)
     config = config_of("simgcd", batch_size=64)
@@ -232,6 +233,7 @@ def test_a_device_too_small_for_one_sample_is_one_sentence(tmp_path: Path) -> No
 
 
 def test_predictions_in_smaller_blocks_are_those_of_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", "agcd")
     blobs = make_blobs()
     fitted = fit(config_of("simgcd").train, job(blobs, tmp_path, device=DEVICE)).fitted
     whole = fitted.predict(blobs.features, np.arange(120))
