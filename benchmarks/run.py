@@ -45,6 +45,7 @@ SECTIONS = (
     Section("growth", "How training and features grow", picture="growth.png"),
     Section("extraction", "Features from images"),
     Section("texts", "Features from texts"),
+    Section("low_precision", "Transformers in int8 and bfloat16"),
     Section("selection", "Questions over large pools", picture="selection-growth.png"),
     Section("query", "What a question costs"),
     Section("one_answer", "What one answer costs"),
