@@ -72,16 +72,7 @@ def loop(embeddings: Path, source: Path, folder: Path) -> dict[str, Took]:
 def cell(data: str, cache: Path, source: Path, folder: Path) -> dict[str, Took]:
     """Of a cell whose features are stored: a short one before it computes what is missing."""
     command = ["-m", "agcd.cli", "bench", "run", "--data", data, "--strategies", "propagation_herding", "--seeds", "1"]
-    command += [
-        "--rounds",
-        "1",
-        "--jobs",
-        "1",
-        "--set",
-        "backbone.trainable_blocks=0",
-        "--cache",
-        str(cache),
-    ]
+    command += ["--rounds", "1", "--jobs", "1", "--set", "backbone.trainable_blocks=0", "--cache", str(cache)]
     run(source, [*command, "--set", "train.base_epochs=0", "--set", "train.round_epochs=1", "--out", "first"], folder)
     _, took = run(source, [*command, "--out", "cell"], folder)
     return {f"bench cell, {Path(data).stem}": took}
