@@ -29,6 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from agcd.arrays import unit
 from agcd.config import BackboneConfig
 from agcd.data.decoding import Decoder
 from agcd.features.backbones import Backbone, load_backbone
@@ -39,6 +40,7 @@ from agcd.features.text_encoders import BertEncoder, load_encoder
 from agcd.features.torchvision_compat import import_timm
 from agcd.features.views import Bad, ViewJob
 from agcd.lab.datasets import banking20, load_data
+from agcd.propagation import nearest
 from agcd.types import Dataset, FloatArray
 
 N_NEIGHBOURS = 10
@@ -92,18 +94,8 @@ def measured(ways: dict[str, Way], repeats: int) -> tuple[dict[str, float], dict
 
 def kept_neighbours(expected: FloatArray, found: FloatArray) -> float:
     """The share of every row's nearest neighbours that are the same ones."""
-    near, other = (nearest(x, x, but_itself=True)[:, :N_NEIGHBOURS] for x in (expected, found))
+    near, other = (nearest(unit(x), N_NEIGHBOURS)[0] for x in (expected, found))
     return float(np.mean([len(np.intersect1d(a, b)) / N_NEIGHBOURS for a, b in zip(near, other, strict=True)]))
-
-
-def nearest(x: FloatArray, among: FloatArray, but_itself: bool = False) -> NDArray[np.int64]:
-    """The nearest rows by cosine, the nearest first."""
-    x, among = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, among))
-    cosine = x @ among.T
-    if but_itself:
-        np.fill_diagonal(cosine, -np.inf)
-    order: NDArray[np.int64] = np.argsort(-cosine, axis=1, kind="stable")
-    return order
 
 
 def compare_vit(name: str, n_photographs: int, repeats: int, folder: Path) -> None:
@@ -197,7 +189,7 @@ def opened() -> BertEncoder:
 def one_nn(x: FloatArray, dataset: Dataset, rows: NDArray[np.int64]) -> float:
     """Share of the test rows whose nearest train row is of their class."""
     y, is_test = dataset.y_class[rows], dataset.is_test[rows]
-    near = nearest(x[is_test], x[~is_test])[:, 0]
+    near = (unit(x[is_test]) @ unit(x[~is_test]).T).argmax(1)
     return float((y[~is_test][near] == y[is_test]).mean())
 
 
