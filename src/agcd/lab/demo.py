@@ -36,7 +36,7 @@ from agcd.words import count
 STRATEGY, RIVAL = OUR_STRATEGY, "random"
 SETTINGS: dict[str, Any] = {"backbone": {"trainable_blocks": 0}, "query": {"rounds": 5, "one_by_one": True}}
 """Whoever answers is asked one question at a time, as a person is. Of the network nothing but an adapter is trained: it
-takes a third of the time that the last block takes, and on these photographs is as good (docs/demo.md)."""
+takes less than half of the time that the last block takes, and on these photographs is as good (docs/demo.md)."""
 TEXTS = "banking20"
 """What ``agcd demo --texts`` is about."""
 _THUMBNAILS = 8
